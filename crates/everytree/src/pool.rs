@@ -1,0 +1,29 @@
+//! Work spaces that outlive a task: taken, used, put back.
+
+use std::sync::Mutex;
+
+/// Spare work spaces. Never more than the number of threads that were at work at once.
+pub(crate) struct Pool<W> {
+    spare: Mutex<Vec<W>>,
+}
+
+impl<W> Pool<W> {
+    pub fn new() -> Self {
+        Self { spare: Mutex::new(Vec::new()) }
+    }
+
+    /// Runs `work` with a spare work space, or a new one made by `make`.
+    pub fn with<R>(&self, make: impl FnOnce() -> W, work: impl FnOnce(&mut W) -> R) -> R {
+        let spare = self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
+        let mut space = spare.unwrap_or_else(make);
+        let result = work(&mut space);
+        self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(space);
+        result
+    }
+}
+
+impl<W> std::fmt::Debug for Pool<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pool")
+    }
+}

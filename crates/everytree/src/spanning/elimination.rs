@@ -1,0 +1,380 @@
+//! The forest polynomial and its edge marginals, for one matrix of rates or for many.
+
+use super::kernel::block::Shape;
+use super::kernel::level::Level;
+use super::kernel::real::Real;
+use super::kernel::{Factors, Kernel, Route, Scratch, Sink, Source};
+use super::rates::{Kind, RateError, check_vertices, exponent_of, largest, scale_down};
+use super::sweep::sweep_surely;
+use crate::pool::Pool;
+use pulp::Simd;
+use rayon::prelude::*;
+use std::f64::consts::LN_2;
+use std::ops::Range;
+
+/// Sums over all spanning trees, or all rooted forests, on `n` vertices (see [`Kind`]).
+///
+/// Prepared once for a kind and a size, then used for any number of rate matrices, by many threads at once. Cost of a
+/// matrix: `n³/3` operations for the sum and `n³` with the marginals (undirected), twice that (directed).
+///
+/// Memory: about `n²` numbers (`2n²` with marginals) for each row that a thread has in flight: one row, or for small
+/// n as many as a SIMD register has lanes.
+///
+/// ```
+/// use everytree::spanning::{Elimination, Kind};
+///
+/// // Two vertices, each the possible root of the other: rates 1 and 2 to each other, root rates 3 and 4.
+/// let forests = Elimination::<f64>::new(Kind::Directed, 2)?;
+/// let (log_forest, marginals) = forests.one(&[3.0, 1.0, 2.0, 4.0])?;
+/// // Both roots: 3·4. Vertex 0 under 1: 1·4. Vertex 1 under 0: 2·3.
+/// assert!((log_forest.exp() - 22.0).abs() < 1e-12);
+/// assert!((marginals[0 * 2 + 1] - 4.0 / 22.0).abs() < 1e-12);
+/// # Ok::<(), everytree::spanning::RateError>(())
+/// ```
+#[derive(Debug)]
+pub struct Elimination<T: Real = f64> {
+    kind: Kind,
+    n: usize,
+    kernel: Kernel<T>,
+    spaces: Pool<(Factors<T>, Scratch<T>)>,
+}
+
+impl<T: Real> Elimination<T> {
+    /// For matrices of `n` vertices, with the fastest kernel for this machine.
+    pub fn new(kind: Kind, n: usize) -> Result<Self, RateError> {
+        Self::with(kind, n, Level::best(), None)
+    }
+
+    /// With a given level of instructions and, if wanted, a given [`Route`]: to compare.
+    pub fn with(kind: Kind, n: usize, level: Level, route: Option<Route>) -> Result<Self, RateError> {
+        check_vertices(n)?;
+        Ok(Self { kind, n, kernel: Kernel::new(kind, n, level, route), spaces: Pool::new() })
+    }
+
+    /// The route that rows of this size take.
+    pub fn route(&self) -> Route {
+        self.kernel.route()
+    }
+
+    /// `log F` and the marginals of one matrix: [`Elimination::log_forests`] and [`Elimination::marginals`] for a
+    /// batch of one.
+    pub fn one(&self, rates: &[T]) -> Result<(f64, Vec<T>), RateError> {
+        let mut log_forest = [0.0];
+        let mut marginals = vec![T::default(); self.n * self.n];
+        self.marginals(rates, &mut log_forest, &mut marginals)?;
+        Ok((log_forest[0], marginals))
+    }
+
+    /// The natural logarithm of the forest polynomial of each matrix of a batch (one after the other in `rates`),
+    /// accumulated in `f64`. `-inf` where no forest has a positive weight.
+    pub fn log_forests(&self, rates: &[T], log_forest: &mut [f64]) -> Result<(), RateError> {
+        self.run(rates, log_forest, None)
+    }
+
+    /// The same, and the marginals of each matrix, laid out as the rates are.
+    ///
+    /// Directed: `(v, u)` is the probability that u is the parent of v, `(v, v)` that v is a root; a row sums to 1.
+    /// Undirected: `(u, v)` and `(v, u)` are the probability that the edge {u, v} is in the tree, which add up to
+    /// `n − 1` over all edges; the diagonal is 0. All zero where no forest has a positive weight.
+    pub fn marginals(&self, rates: &[T], log_forest: &mut [f64], marginals: &mut [T]) -> Result<(), RateError> {
+        self.run(rates, log_forest, Some(marginals))
+    }
+
+    fn run(&self, rates: &[T], log_forest: &mut [f64], marginals: Option<&mut [T]>) -> Result<(), RateError> {
+        let square = self.n * self.n;
+        let expected = log_forest.len() * square;
+        let wrong = |what, found| Err(RateError::Length { what, found, expected });
+        if rates.len() != expected {
+            return wrong("rates", rates.len());
+        }
+        let group = self.kernel.group();
+        match marginals {
+            None => log_forest
+                .par_chunks_mut(group)
+                .zip(rates.par_chunks(group * square))
+                .enumerate()
+                .try_for_each(|(number, (log, rates))| self.group(number * group, rates, log, None)),
+            Some(marginals) if marginals.len() != expected => wrong("marginals", marginals.len()),
+            Some(marginals) => log_forest
+                .par_chunks_mut(group)
+                .zip(rates.par_chunks(group * square))
+                .zip(marginals.par_chunks_mut(group * square))
+                .enumerate()
+                .try_for_each(|(number, ((log, rates), out))| self.group(number * group, rates, log, Some(out))),
+        }
+    }
+
+    /// One group of rows, the first of them row `first` of the batch.
+    fn group(
+        &self,
+        first: usize,
+        rates: &[T],
+        log_forest: &mut [f64],
+        marginals: Option<&mut [T]>,
+    ) -> Result<(), RateError> {
+        let (n, count) = (self.n, log_forest.len());
+        let matrices = Matrices::new(self.kind, n, rates, first)?;
+        self.spaces.with(
+            || (self.kernel.factors(), self.kernel.scratch()),
+            |(factors, scratch)| {
+                self.kernel.forward(&matrices, 0..count, factors, scratch, log_forest);
+                let mut out = marginals;
+                if let Some(out) = &mut out {
+                    let mut sink = Products { rates: &matrices, out };
+                    self.kernel.backward(0..count, factors, scratch, &mut sink);
+                }
+                for (row, log) in log_forest.iter_mut().enumerate() {
+                    let out = out.as_deref_mut().map(|out| &mut out[row * n * n..(row + 1) * n * n]);
+                    if log.is_nan() {
+                        *log = self.surely(&matrices, row, out);
+                    }
+                    *log += matrices.log_scale(row);
+                }
+            },
+        );
+        Ok(())
+    }
+
+    /// A row that the kernel could not vouch for.
+    fn surely(&self, matrices: &Matrices<'_, T>, row: usize, out: Option<&mut [T]>) -> f64 {
+        let rates: Vec<f64> = matrices.scaled(row);
+        let (log_forest, marginals) = sum_forests(self.kind, self.n, &rates, out.is_some());
+        if let Some(out) = out {
+            for (to, from) in out.iter_mut().zip(marginals) {
+                *to = T::from_f64(from);
+            }
+        }
+        log_forest
+    }
+}
+
+/// `log F` and marginals of one matrix by the plain sweep, laid out as [`Elimination::marginals`] does.
+pub(crate) fn sum_forests(kind: Kind, n: usize, rates: &[f64], marginals: bool) -> (f64, Vec<f64>) {
+    match kind {
+        Kind::Directed => {
+            let swept = sweep_surely(n, rates, marginals);
+            (swept.log_forest, swept.marginals)
+        }
+        Kind::Undirected => {
+            // Vertex 0 becomes the root of the others.
+            let m = n - 1;
+            let edge = |u: usize, v: usize| rates[u.max(v) * n + u.min(v)];
+            let mut rooted = vec![0.0; m * m];
+            for v in 0..m {
+                for u in 0..m {
+                    rooted[v * m + u] = if u == v { edge(v + 1, 0) } else { edge(v + 1, u + 1) };
+                }
+            }
+            let swept = sweep_surely(m, &rooted, marginals);
+            let mut out = vec![0.0; if marginals { n * n } else { 0 }];
+            if marginals {
+                for v in 0..m {
+                    for u in 0..v {
+                        let mu = swept.marginals[v * m + u] + swept.marginals[u * m + v];
+                        out[(v + 1) * n + u + 1] = mu;
+                        out[(u + 1) * n + v + 1] = mu;
+                    }
+                    out[(v + 1) * n] = swept.marginals[v * m + v];
+                    out[v + 1] = swept.marginals[v * m + v];
+                }
+            }
+            (swept.log_forest, out)
+        }
+    }
+}
+
+/// A group of rate matrices, checked, with the power of two that brings each below 1.
+struct Matrices<'a, T> {
+    kind: Kind,
+    n: usize,
+    rates: &'a [T],
+    exponents: Vec<i32>,
+}
+
+impl<'a, T: Real> Matrices<'a, T> {
+    fn new(kind: Kind, n: usize, rates: &'a [T], first: usize) -> Result<Self, RateError> {
+        let exponents = rates
+            .chunks_exact(n * n)
+            .enumerate()
+            .map(|(row, matrix)| largest(kind, n, matrix, first + row).map(exponent_of))
+            .collect::<Result<_, _>>()?;
+        Ok(Self { kind, n, rates, exponents })
+    }
+
+    /// What scaling took from log F.
+    fn log_scale(&self, row: usize) -> f64 {
+        let factors = self.kind.indices(self.n) - 1;
+        factors as f64 * f64::from(self.exponents[row]) * LN_2
+    }
+
+    fn scaled(&self, row: usize) -> Vec<f64> {
+        let matrix = &self.rates[row * self.n * self.n..(row + 1) * self.n * self.n];
+        matrix.iter().map(|&rate| scale_down(rate.into(), self.exponents[row])).collect()
+    }
+
+    /// Two factors that together scale a row: one alone could overflow.
+    fn factors(&self, row: usize) -> (T, T) {
+        let half = self.exponents[row] / 2;
+        (T::from_f64(2f64.powi(-half)), T::from_f64(2f64.powi(half - self.exponents[row])))
+    }
+
+    /// Row `i` of the work matrix of `row`: entries `j` below the diagonal, or all of them.
+    #[inline(always)]
+    fn each_of_line(&self, row: usize, i: usize, (a, b): (T, T), mut put: impl FnMut(usize, T)) {
+        let n = self.n;
+        let matrix = &self.rates[row * n * n..(row + 1) * n * n];
+        match self.kind {
+            Kind::Undirected => {
+                for (j, &rate) in matrix[i * n..i * n + i].iter().enumerate() {
+                    put(j, rate.times(a).times(b));
+                }
+            }
+            Kind::Directed if i == 0 => (0..=n).for_each(|j| put(j, T::default())),
+            Kind::Directed => {
+                let v = i - 1;
+                let line = &matrix[v * n..(v + 1) * n];
+                for (u, &rate) in line.iter().enumerate() {
+                    put(u + 1, rate.times(a).times(b));
+                }
+                put(0, line[v].times(a).times(b));
+                put(i, T::default());
+            }
+        }
+    }
+}
+
+impl<T: Real> Source<T> for Matrices<'_, T> {
+    #[inline(always)]
+    fn fill_lanes<S: Simd>(&self, _: S, rows: Range<usize>, shape: &Shape, q: &mut [T::Vector<S>]) {
+        let lanes = T::lanes::<S>();
+        // SAFETY: a register is `lanes` plain numbers.
+        let q = unsafe { std::slice::from_raw_parts_mut(q.as_mut_ptr().cast::<T>(), q.len() * lanes) };
+        for i in 0..shape.size {
+            for lane in 0..lanes {
+                let row = (rows.start + lane).min(rows.end - 1);
+                let line = &mut q[i * shape.stride * lanes..(i + 1) * shape.stride * lanes];
+                self.each_of_line(row, i, self.factors(row), |j, rate| line[j * lanes + lane] = rate);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn fill_row(&self, row: usize, shape: &Shape, q: &mut [T]) {
+        for i in 0..shape.size {
+            let line = &mut q[i * shape.stride..(i + 1) * shape.stride];
+            self.each_of_line(row, i, self.factors(row), |j, rate| line[j] = rate);
+        }
+    }
+}
+
+/// Rates times derivatives: marginals.
+struct Products<'a, 'b, T> {
+    rates: &'a Matrices<'b, T>,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Products<'_, '_, T> {
+    /// Line `v` of the marginals of `row`, where `derivative(j)` is entry j of the line of that vertex.
+    #[inline(always)]
+    fn line(&mut self, row: usize, v: usize, derivative: impl Fn(usize) -> T) {
+        let n = self.rates.n;
+        let (a, b) = self.rates.factors(row);
+        let matrix = &self.rates.rates[row * n * n..(row + 1) * n * n];
+        let out = &mut self.out[row * n * n + v * n..row * n * n + (v + 1) * n];
+        let clamped = |rate: T, derivative: T| {
+            let marginal = rate.times(a).times(b).times(derivative);
+            if marginal > T::default() { marginal } else { T::default() }
+        };
+        match self.rates.kind {
+            Kind::Undirected => {
+                for (u, (to, &rate)) in out[..v].iter_mut().zip(&matrix[v * n..]).enumerate() {
+                    *to = clamped(rate, derivative(u));
+                }
+                out[v] = T::default();
+                for u in v + 1..n {
+                    out[u] = clamped(matrix[u * n + v], derivative(u));
+                }
+            }
+            Kind::Directed => {
+                let line = &matrix[v * n..(v + 1) * n];
+                for (u, (to, &rate)) in out.iter_mut().zip(line).enumerate() {
+                    *to = clamped(rate, derivative(u + 1));
+                }
+                out[v] = clamped(line[v], derivative(0));
+            }
+        }
+    }
+}
+
+impl<T: Real> Sink<T> for Products<'_, '_, T> {
+    #[inline(always)]
+    fn take_lanes<S: Simd>(&mut self, _: S, rows: Range<usize>, shape: &Shape, g: &[T::Vector<S>]) {
+        let lanes = T::lanes::<S>();
+        // SAFETY: a register is `lanes` plain numbers.
+        let g = unsafe { std::slice::from_raw_parts(g.as_ptr().cast::<T>(), g.len() * lanes) };
+        let skip = shape.size - self.rates.n;
+        for v in 0..self.rates.n {
+            let line = &g[(v + skip) * shape.stride * lanes..(v + skip + 1) * shape.stride * lanes];
+            for (lane, row) in rows.clone().enumerate() {
+                self.line(row, v, |j| line[j * lanes + lane]);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_row(&mut self, row: usize, shape: &Shape, g: &[T]) {
+        let skip = shape.size - self.rates.n;
+        for v in 0..self.rates.n {
+            let line = &g[(v + skip) * shape.stride..(v + skip + 1) * shape.stride];
+            self.line(row, v, |j| line[j]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+
+    /// Every kernel that this machine can run, on every size at which something could go wrong, against the plain
+    /// sweep: remainders of blocks, of tiles, of lanes.
+    #[test]
+    fn every_kernel_agrees_with_the_plain_sweep() {
+        for level in Level::available() {
+            for route in [Route::Lanes, Route::Rows] {
+                for kind in [Kind::Undirected, Kind::Directed] {
+                    for n in (1..=36).chain([47, 48, 49, 63, 64, 65, 97]) {
+                        agree::<f64>(kind, n, level, route, 1e-12);
+                        agree::<f32>(kind, n, level, route, 5e-6);
+                    }
+                }
+            }
+        }
+        agree::<f32>(Kind::Undirected, 450, Level::best(), Route::Rows, 2e-5);
+        agree::<f32>(Kind::Directed, 450, Level::best(), Route::Rows, 2e-5);
+    }
+
+    fn agree<T: Real>(kind: Kind, n: usize, level: Level, route: Route, tolerance: f64) {
+        let mut rng = rand_pcg::Pcg64::seed_from_u64(n as u64);
+        let count = if n > 100 { 1 } else { 19 };
+        let rates: Vec<T> =
+            (0..count * n * n).map(|_| T::from_f64(10f64.powf(-4.0 * rng.random::<f64>()))).collect();
+        let elimination = Elimination::<T>::with(kind, n, level, Some(route)).unwrap();
+        let mut log = vec![0.0; count];
+        let mut marginals = vec![T::default(); count * n * n];
+        elimination.marginals(&rates, &mut log, &mut marginals).unwrap();
+        let mut log_only = vec![0.0; count];
+        elimination.log_forests(&rates, &mut log_only).unwrap();
+        assert_eq!(log, log_only);
+        for row in 0..count {
+            let matrix: Vec<f64> = rates[row * n * n..(row + 1) * n * n].iter().map(|&x| x.into()).collect();
+            let (truth, mu) = sum_forests(kind, n, &matrix, true);
+            let place = format!("{kind:?} n={n} {level:?} {route:?} row {row}");
+            assert!((log[row] - truth).abs() <= tolerance * (n as f64).max(1.0), "{place}: {} {truth}", log[row]);
+            for (found, expected) in marginals[row * n * n..].iter().zip(&mu) {
+                let found: f64 = (*found).into();
+                assert!((found - expected).abs() <= tolerance, "{place}: {found} {expected}");
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The two precisions, and what the kernels ask of a SIMD register of them.
+
+use pulp::Simd;
+use std::fmt::Debug;
+
+/// Pivots below this leave the range in which `f32` vouches for its digits (rates are scaled to at most 1).
+///
+/// An underflow changes an entry by at most 2⁻¹²⁶; a sum of at most n² of them is then below 2⁻²⁴ of any pivot that
+/// passes, and its reciprocal is far from overflow.
+pub(crate) const TINY_F32: f32 = 1.0 / (1u128 << 80) as f32;
+/// The same for `f64`: 2⁻⁶⁰⁰.
+pub(crate) const TINY_F64: f64 = f64::from_bits((1023 - 600) << 52);
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+
+/// A floating-point precision in which forests can be summed: `f32` or `f64`.
+pub trait Real:
+    sealed::Sealed + Copy + Debug + Default + PartialOrd + Send + Sync + Into<f64> + 'static
+{
+    /// A register of numbers.
+    #[doc(hidden)]
+    type Vector<S: Simd>: Copy;
+    /// A register of truth values.
+    #[doc(hidden)]
+    type Mask<S: Simd>: Copy;
+
+    /// Largest finite number.
+    #[doc(hidden)]
+    const MAX: Self;
+    /// Smallest pivot that is trusted.
+    #[doc(hidden)]
+    const TINY: Self;
+
+    /// The nearest number of this precision.
+    fn from_f64(value: f64) -> Self;
+
+    /// `self + other`.
+    #[doc(hidden)]
+    fn plus(self, other: Self) -> Self;
+    /// `self − other`.
+    #[doc(hidden)]
+    fn minus(self, other: Self) -> Self;
+    /// `self · other`.
+    #[doc(hidden)]
+    fn times(self, other: Self) -> Self;
+    /// `self / other`.
+    #[doc(hidden)]
+    fn over(self, other: Self) -> Self;
+
+    /// Numbers in a register.
+    #[doc(hidden)]
+    fn lanes<S: Simd>() -> usize {
+        size_of::<Self::Vector<S>>() / size_of::<Self>()
+    }
+    #[doc(hidden)]
+    fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
+    #[doc(hidden)]
+    fn add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    #[doc(hidden)]
+    fn sub<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    #[doc(hidden)]
+    fn mul<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    #[doc(hidden)]
+    fn div<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a · b + c`, fused where the machine can.
+    #[doc(hidden)]
+    fn mul_add<S: Simd>(
+        simd: S,
+        a: Self::Vector<S>,
+        b: Self::Vector<S>,
+        c: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    #[doc(hidden)]
+    fn max<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a >= b`, lane by lane.
+    #[doc(hidden)]
+    fn at_least<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
+    #[doc(hidden)]
+    fn select<S: Simd>(
+        simd: S,
+        mask: Self::Mask<S>,
+        yes: Self::Vector<S>,
+        no: Self::Vector<S>,
+    ) -> Self::Vector<S>;
+    /// The sum of all lanes.
+    #[doc(hidden)]
+    fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
+}
+
+macro_rules! real {
+    ($t:ty, $vec:ident, $mask:ident, $tiny:expr, $splat:ident $add:ident $sub:ident $mul:ident $div:ident
+     $fma:ident $max:ident $ge:ident $select:ident $sum:ident) => {
+        impl Real for $t {
+            type Vector<S: Simd> = S::$vec;
+            type Mask<S: Simd> = S::$mask;
+            const MAX: Self = <$t>::MAX;
+            const TINY: Self = $tiny;
+
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self - other
+            }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            #[inline(always)]
+            fn over(self, other: Self) -> Self {
+                self / other
+            }
+            #[inline(always)]
+            fn splat<S: Simd>(simd: S, value: Self) -> S::$vec {
+                simd.$splat(value)
+            }
+            #[inline(always)]
+            fn add<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+                simd.$add(a, b)
+            }
+            #[inline(always)]
+            fn sub<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+                simd.$sub(a, b)
+            }
+            #[inline(always)]
+            fn mul<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+                simd.$mul(a, b)
+            }
+            #[inline(always)]
+            fn div<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+                simd.$div(a, b)
+            }
+            #[inline(always)]
+            fn mul_add<S: Simd>(simd: S, a: S::$vec, b: S::$vec, c: S::$vec) -> S::$vec {
+                simd.$fma(a, b, c)
+            }
+            #[inline(always)]
+            fn max<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+                simd.$max(a, b)
+            }
+            #[inline(always)]
+            fn at_least<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$mask {
+                simd.$ge(a, b)
+            }
+            #[inline(always)]
+            fn select<S: Simd>(simd: S, mask: S::$mask, yes: S::$vec, no: S::$vec) -> S::$vec {
+                simd.$select(mask, yes, no)
+            }
+            #[inline(always)]
+            fn sum<S: Simd>(simd: S, a: S::$vec) -> Self {
+                simd.$sum(a)
+            }
+        }
+    };
+}
+
+real!(f32, f32s, m32s, TINY_F32,
+      splat_f32s add_f32s sub_f32s mul_f32s div_f32s mul_add_e_f32s max_f32s
+      greater_than_or_equal_f32s select_f32s reduce_sum_f32s);
+real!(f64, f64s, m64s, TINY_F64,
+      splat_f64s add_f64s sub_f64s mul_f64s div_f64s mul_add_e_f64s max_f64s
+      greater_than_or_equal_f64s select_f64s reduce_sum_f64s);

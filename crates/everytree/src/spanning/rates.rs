@@ -1,0 +1,118 @@
+//! Rate matrices: the two kinds, their layout, and what is wrong with a bad one.
+
+use super::kernel::real::Real;
+use thiserror::Error;
+
+/// Which forests are summed over.
+///
+/// Both kinds take a row-major `n × n` matrix of non-negative rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// All spanning trees of the complete graph. Entry `(u, v)` is the weight of the edge {u, v}. Only the entries
+    /// below the diagonal are read: the matrix is taken to be symmetric.
+    Undirected,
+    /// All rooted forests. Entry `(v, u)`, `u ≠ v`, is the rate of "u is the parent of v"; the diagonal entry `(v, v)`
+    /// is the rate of "v is a root".
+    Directed,
+}
+
+impl Kind {
+    /// Indices of an elimination: the vertices, one of them the root, or the vertices and a root above them.
+    pub(crate) fn indices(self, vertices: usize) -> usize {
+        match self {
+            Kind::Undirected => vertices,
+            Kind::Directed => vertices + 1,
+        }
+    }
+}
+
+/// Why a matrix of rates was refused. Rows are matrices of a batch, counted from 0.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum RateError {
+    /// A rate that is NaN, infinite or negative.
+    #[error("row {row}: the rate from vertex {vertex} to vertex {other} is {value}; rates must be finite and not negative")]
+    BadRate {
+        /// Row of the batch.
+        row: usize,
+        /// Vertex whose rate it is (the child, in the directed kind).
+        vertex: usize,
+        /// The other vertex (the parent; the vertex itself for a root rate).
+        other: usize,
+        /// The offending value.
+        value: f64,
+    },
+    /// A buffer of the wrong length.
+    #[error("{what} has {found} numbers where {expected} are needed")]
+    Length {
+        /// Which buffer.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// The length it should have.
+        expected: usize,
+    },
+    /// There are no forests over no vertices.
+    #[error("a forest needs at least one vertex")]
+    NoVertices,
+    /// More vertices than the square of them can be addressed for.
+    #[error("{vertices} vertices are too many: at most {limit}")]
+    TooManyVertices {
+        /// How many were asked for.
+        vertices: usize,
+        /// How many are possible.
+        limit: usize,
+    },
+    /// No forest has a positive weight, so none can be drawn.
+    #[error("no forest: vertex {vertex} has no path of positive rates to a root")]
+    NoForest {
+        /// A vertex that cannot reach a root.
+        vertex: usize,
+    },
+}
+
+/// Most vertices of any elimination: its matrix has 2³² entries.
+pub(crate) const MAX_VERTICES: usize = 1 << 16;
+
+/// Refuses sizes that cannot be worked on.
+pub(crate) fn check_vertices(vertices: usize) -> Result<(), RateError> {
+    match vertices {
+        0 => Err(RateError::NoVertices),
+        _ if vertices > MAX_VERTICES => Err(RateError::TooManyVertices { vertices, limit: MAX_VERTICES }),
+        _ => Ok(()),
+    }
+}
+
+/// Checks every rate of one matrix that the kind reads; gives the largest. `O(n²)`.
+pub(crate) fn largest<T: Real>(kind: Kind, n: usize, rates: &[T], row: usize) -> Result<f64, RateError> {
+    let mut largest = T::default();
+    for v in 0..n {
+        let read = match kind {
+            Kind::Undirected => &rates[v * n..v * n + v],
+            Kind::Directed => &rates[v * n..(v + 1) * n],
+        };
+        // A comparison with NaN is false, and so is `∞ <= MAX`: one pass finds whether anything is wrong.
+        let mut fine = true;
+        for &rate in read {
+            fine &= rate >= T::default() && rate <= T::MAX;
+            largest = if rate > largest { rate } else { largest };
+        }
+        if !fine {
+            let bad = |x: T| !(x >= T::default() && x <= T::MAX);
+            let other = read.iter().position(|&x| bad(x)).unwrap_or(0);
+            return Err(RateError::BadRate { row, vertex: v, other, value: read[other].into() });
+        }
+    }
+    Ok(largest.into())
+}
+
+/// The exponent `e` for which `2^-e` brings `largest` into `(½, 1]`… or 0 when there is nothing to scale.
+pub(crate) fn exponent_of(largest: f64) -> i32 {
+    if largest == 0.0 { 0 } else { largest.log2().ceil() as i32 }
+}
+
+/// `value · 2^-exponent`, also where the power itself would overflow.
+pub(crate) fn scale_down(value: f64, exponent: i32) -> f64 {
+    let half = exponent / 2;
+    value * 2f64.powi(-half) * 2f64.powi(-(exponent - half))
+}
