@@ -122,6 +122,9 @@ impl<T: Real> Elimination<T> {
                 if let Some(out) = &mut out {
                     let mut sink = Products { rates: &matrices, out };
                     self.kernel.backward(0..count, factors, scratch, &mut sink);
+                    if self.kind == Kind::Undirected {
+                        out.chunks_exact_mut(n * n).for_each(|matrix| mirror(n, matrix));
+                    }
                 }
                 for (row, log) in log_forest.iter_mut().enumerate() {
                     let out = out.as_deref_mut().map(|out| &mut out[row * n * n..(row + 1) * n * n]);
@@ -189,6 +192,8 @@ struct Matrices<'a, T> {
     n: usize,
     rates: &'a [T],
     exponents: Vec<i32>,
+    /// Two factors that together scale a row: one alone could overflow.
+    factors: Vec<(T, T)>,
 }
 
 impl<'a, T: Real> Matrices<'a, T> {
@@ -197,8 +202,10 @@ impl<'a, T: Real> Matrices<'a, T> {
             .chunks_exact(n * n)
             .enumerate()
             .map(|(row, matrix)| largest(kind, n, matrix, first + row).map(exponent_of))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { kind, n, rates, exponents })
+            .collect::<Result<Vec<i32>, _>>()?;
+        let half = |e: &i32| (T::from_f64(2f64.powi(-(e / 2))), T::from_f64(2f64.powi(e / 2 - e)));
+        let factors = exponents.iter().map(half).collect();
+        Ok(Self { kind, n, rates, exponents, factors })
     }
 
     /// What scaling took from log F.
@@ -210,12 +217,6 @@ impl<'a, T: Real> Matrices<'a, T> {
     fn scaled(&self, row: usize) -> Vec<f64> {
         let matrix = &self.rates[row * self.n * self.n..(row + 1) * self.n * self.n];
         matrix.iter().map(|&rate| scale_down(rate.into(), self.exponents[row])).collect()
-    }
-
-    /// Two factors that together scale a row: one alone could overflow.
-    fn factors(&self, row: usize) -> (T, T) {
-        let half = self.exponents[row] / 2;
-        (T::from_f64(2f64.powi(-half)), T::from_f64(2f64.powi(half - self.exponents[row])))
     }
 
     /// Row `i` of the work matrix of `row`: entries `j` below the diagonal, or all of them.
@@ -253,7 +254,7 @@ impl<T: Real> Source<T> for Matrices<'_, T> {
             for lane in 0..lanes {
                 let row = (rows.start + lane).min(rows.end - 1);
                 let line = &mut q[i * shape.stride * lanes..(i + 1) * shape.stride * lanes];
-                self.each_of_line(row, i, self.factors(row), |j, rate| line[j * lanes + lane] = rate);
+                self.each_of_line(row, i, self.factors[row], |j, rate| line[j * lanes + lane] = rate);
             }
         }
     }
@@ -262,7 +263,7 @@ impl<T: Real> Source<T> for Matrices<'_, T> {
     fn fill_row(&self, row: usize, shape: &Shape, q: &mut [T]) {
         for i in 0..shape.size {
             let line = &mut q[i * shape.stride..(i + 1) * shape.stride];
-            self.each_of_line(row, i, self.factors(row), |j, rate| line[j] = rate);
+            self.each_of_line(row, i, self.factors[row], |j, rate| line[j] = rate);
         }
     }
 }
@@ -274,11 +275,11 @@ struct Products<'a, 'b, T> {
 }
 
 impl<T: Real> Products<'_, '_, T> {
-    /// Line `v` of the marginals of `row`, where `derivative(j)` is entry j of the line of that vertex.
+    /// Line `v` of the marginals of `row` (undirected: up to the diagonal), where `derivative(j)` is entry j of the line of that vertex.
     #[inline(always)]
     fn line(&mut self, row: usize, v: usize, derivative: impl Fn(usize) -> T) {
         let n = self.rates.n;
-        let (a, b) = self.rates.factors(row);
+        let (a, b) = self.rates.factors[row];
         let matrix = &self.rates.rates[row * n * n..(row + 1) * n * n];
         let out = &mut self.out[row * n * n + v * n..row * n * n + (v + 1) * n];
         let clamped = |rate: T, derivative: T| {
@@ -291,9 +292,6 @@ impl<T: Real> Products<'_, '_, T> {
                     *to = clamped(rate, derivative(u));
                 }
                 out[v] = T::default();
-                for u in v + 1..n {
-                    out[u] = clamped(matrix[u * n + v], derivative(u));
-                }
             }
             Kind::Directed => {
                 let line = &matrix[v * n..(v + 1) * n];
@@ -302,6 +300,16 @@ impl<T: Real> Products<'_, '_, T> {
                 }
                 out[v] = clamped(line[v], derivative(0));
             }
+        }
+    }
+}
+
+/// Copies what is below the diagonal to above it.
+fn mirror<T: Copy>(n: usize, matrix: &mut [T]) {
+    for v in 1..n {
+        let (above, line) = matrix.split_at_mut(v * n);
+        for (u, &entry) in line[..v].iter().enumerate() {
+            above[u * n + v] = entry;
         }
     }
 }
@@ -316,7 +324,8 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
         for v in 0..self.rates.n {
             let line = &g[(v + skip) * shape.stride * lanes..(v + skip + 1) * shape.stride * lanes];
             for (lane, row) in rows.clone().enumerate() {
-                self.line(row, v, |j| line[j * lanes + lane]);
+                let derivatives = &line[lane..];
+                self.line(row, v, |j| derivatives[j * lanes]);
             }
         }
     }

@@ -85,25 +85,28 @@ pub(crate) fn check_vertices(vertices: usize) -> Result<(), RateError> {
 
 /// Checks every rate of one matrix that the kind reads; gives the largest. `O(n²)`.
 pub(crate) fn largest<T: Real>(kind: Kind, n: usize, rates: &[T], row: usize) -> Result<f64, RateError> {
-    let mut largest = T::default();
+    let line = |v: usize| match kind {
+        Kind::Undirected => &rates[v * n..v * n + v],
+        Kind::Directed => &rates[v * n..(v + 1) * n],
+    };
+    // Bit patterns of floats that are not negative are ordered as their values are, and those of infinities, NaNs
+    // and negative numbers come after them all: one maximum tells whether anything is wrong.
+    let pattern = (0..n).flat_map(line).fold(T::Bits::default(), |most, rate| most.max(rate.to_bits()));
+    if pattern < T::INFINITY_BITS {
+        return Ok(T::from_bits(pattern).into());
+    }
+    let mut largest = 0.0f64;
     for v in 0..n {
-        let read = match kind {
-            Kind::Undirected => &rates[v * n..v * n + v],
-            Kind::Directed => &rates[v * n..(v + 1) * n],
-        };
-        // A comparison with NaN is false, and so is `∞ <= MAX`: one pass finds whether anything is wrong.
-        let mut fine = true;
-        for &rate in read {
-            fine &= rate >= T::default() && rate <= T::MAX;
-            largest = if rate > largest { rate } else { largest };
-        }
-        if !fine {
-            let bad = |x: T| !(x >= T::default() && x <= T::MAX);
-            let other = read.iter().position(|&x| bad(x)).unwrap_or(0);
-            return Err(RateError::BadRate { row, vertex: v, other, value: read[other].into() });
+        for (other, &rate) in line(v).iter().enumerate() {
+            let value: f64 = rate.into();
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(RateError::BadRate { row, vertex: v, other, value });
+            }
+            largest = largest.max(value);
         }
     }
-    Ok(largest.into())
+    // Nothing but a zero with a sign.
+    Ok(largest)
 }
 
 /// The exponent `e` for which `2^-e` brings `largest` into `(½, 1]`… or 0 when there is nothing to scale.

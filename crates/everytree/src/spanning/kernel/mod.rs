@@ -168,16 +168,20 @@ impl<T: Real> Kernel<T> {
     }
 
     fn log_pivots(&self, factors: &Factors<T>, log_forest: &mut [f64]) {
-        let eliminated = 1..self.shape.size;
+        let pivots = &factors.pivots[self.lanes..self.shape.size * self.lanes];
         for (lane, out) in log_forest.iter_mut().enumerate() {
             let mut log = LogProduct::new();
-            let mut trusted = true;
-            for k in eliminated.clone() {
-                let pivot = factors.pivots[k * self.lanes + lane];
-                trusted &= pivot >= T::TINY;
-                log.push(pivot.into());
+            let mut smallest = f64::INFINITY;
+            for some in pivots.chunks(T::PIVOTS_AT_ONCE * self.lanes) {
+                let mut product = 1.0;
+                for &pivot in some[lane..].iter().step_by(self.lanes) {
+                    let pivot: f64 = pivot.into();
+                    smallest = smallest.min(pivot);
+                    product *= pivot;
+                }
+                log.push(product);
             }
-            *out = if trusted { log.ln() } else { f64::NAN };
+            *out = if smallest >= T::TINY.into() { log.ln() } else { f64::NAN };
         }
     }
 

@@ -28,9 +28,15 @@ pub trait Real:
     #[doc(hidden)]
     type Mask<S: Simd>: Copy;
 
-    /// Largest finite number.
+    /// An integer as wide as a number.
     #[doc(hidden)]
-    const MAX: Self;
+    type Bits: Copy + Ord + Default;
+    /// The bit pattern of infinity.
+    #[doc(hidden)]
+    const INFINITY_BITS: Self::Bits;
+    /// How many pivots can be multiplied in `f64` before the exponent must be looked after.
+    #[doc(hidden)]
+    const PIVOTS_AT_ONCE: usize;
     /// Smallest pivot that is trusted.
     #[doc(hidden)]
     const TINY: Self;
@@ -38,6 +44,10 @@ pub trait Real:
     /// The nearest number of this precision.
     fn from_f64(value: f64) -> Self;
 
+    #[doc(hidden)]
+    fn to_bits(self) -> Self::Bits;
+    #[doc(hidden)]
+    fn from_bits(bits: Self::Bits) -> Self;
     /// `self + other`.
     #[doc(hidden)]
     fn plus(self, other: Self) -> Self;
@@ -92,17 +102,27 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ty, $vec:ident, $mask:ident, $tiny:expr, $splat:ident $add:ident $sub:ident $mul:ident $div:ident
+    ($t:ty, $bits:ty, $at_once:expr, $vec:ident, $mask:ident, $tiny:expr, $splat:ident $add:ident $sub:ident $mul:ident $div:ident
      $fma:ident $max:ident $ge:ident $select:ident $sum:ident) => {
         impl Real for $t {
             type Vector<S: Simd> = S::$vec;
             type Mask<S: Simd> = S::$mask;
-            const MAX: Self = <$t>::MAX;
+            type Bits = $bits;
+            const INFINITY_BITS: $bits = <$t>::INFINITY.to_bits();
+            const PIVOTS_AT_ONCE: usize = $at_once;
             const TINY: Self = $tiny;
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
                 value as $t
+            }
+            #[inline(always)]
+            fn to_bits(self) -> $bits {
+                self.to_bits()
+            }
+            #[inline(always)]
+            fn from_bits(bits: $bits) -> Self {
+                <$t>::from_bits(bits)
             }
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
@@ -164,9 +184,9 @@ macro_rules! real {
     };
 }
 
-real!(f32, f32s, m32s, TINY_F32,
+real!(f32, u32, 8, f32s, m32s, TINY_F32,
       splat_f32s add_f32s sub_f32s mul_f32s div_f32s mul_add_e_f32s max_f32s
       greater_than_or_equal_f32s select_f32s reduce_sum_f32s);
-real!(f64, f64s, m64s, TINY_F64,
+real!(f64, u64, 1, f64s, m64s, TINY_F64,
       splat_f64s add_f64s sub_f64s mul_f64s div_f64s mul_add_e_f64s max_f64s
       greater_than_or_equal_f64s select_f64s reduce_sum_f64s);
