@@ -4,7 +4,7 @@ use super::kernel::block::Shape;
 use super::kernel::level::Level;
 use super::kernel::real::Real;
 use super::kernel::{Factors, Kernel, Route, Scratch, Sink, Source};
-use super::rates::{Kind, RateError, check_vertices, exponent_of, largest, scale_down};
+use super::rates::{Kind, RateError, check_vertices, exponent_of, find_bad, scale_down};
 use super::sweep::sweep_surely;
 use crate::pool::Pool;
 use pulp::Simd;
@@ -113,14 +113,20 @@ impl<T: Real> Elimination<T> {
         marginals: Option<&mut [T]>,
     ) -> Result<(), RateError> {
         let (n, count) = (self.n, log_forest.len());
-        let matrices = Matrices::new(self.kind, n, rates, first)?;
+        let mut matrices = Matrices::new(self.kind, n, rates);
         self.spaces.with(
             || (self.kernel.factors(), self.kernel.scratch()),
             |(factors, scratch)| {
-                self.kernel.forward(&matrices, 0..count, factors, scratch, log_forest);
+                self.kernel.forward(&mut matrices, 0..count, factors, scratch, log_forest);
+                if matrices.suspicious {
+                    for (row, matrix) in rates.chunks_exact(n * n).enumerate() {
+                        find_bad(self.kind, n, matrix, first + row)?;
+                    }
+                }
                 let mut out = marginals;
                 if let Some(out) = &mut out {
-                    let mut sink = Products { rates: &matrices, out };
+                    let factors_of = (0..count).map(|row| matrices.factors(row)).collect();
+                    let mut sink = Products { rates: &matrices, factors: factors_of, out };
                     self.kernel.backward(0..count, factors, scratch, &mut sink);
                     if self.kind == Kind::Undirected {
                         out.chunks_exact_mut(n * n).for_each(|matrix| mirror(n, matrix));
@@ -133,9 +139,9 @@ impl<T: Real> Elimination<T> {
                     }
                     *log += matrices.log_scale(row);
                 }
+                Ok(())
             },
-        );
-        Ok(())
+        )
     }
 
     /// A row that the kernel could not vouch for.
@@ -186,26 +192,20 @@ pub(crate) fn sum_forests(kind: Kind, n: usize, rates: &[f64], marginals: bool) 
     }
 }
 
-/// A group of rate matrices, checked, with the power of two that brings each below 1.
+/// A group of rate matrices, with the power of two that brings each near 1.
 struct Matrices<'a, T> {
     kind: Kind,
     n: usize,
     rates: &'a [T],
+    /// Found while filling.
     exponents: Vec<i32>,
-    /// Two factors that together scale a row: one alone could overflow.
-    factors: Vec<(T, T)>,
+    /// Some rate has a bit pattern that no finite, non-negative number has.
+    suspicious: bool,
 }
 
 impl<'a, T: Real> Matrices<'a, T> {
-    fn new(kind: Kind, n: usize, rates: &'a [T], first: usize) -> Result<Self, RateError> {
-        let exponents = rates
-            .chunks_exact(n * n)
-            .enumerate()
-            .map(|(row, matrix)| largest(kind, n, matrix, first + row).map(exponent_of))
-            .collect::<Result<Vec<i32>, _>>()?;
-        let half = |e: &i32| (T::from_f64(2f64.powi(-(e / 2))), T::from_f64(2f64.powi(e / 2 - e)));
-        let factors = exponents.iter().map(half).collect();
-        Ok(Self { kind, n, rates, exponents, factors })
+    fn new(kind: Kind, n: usize, rates: &'a [T]) -> Self {
+        Self { kind, n, rates, exponents: vec![0; rates.len() / (n * n)], suspicious: false }
     }
 
     /// What scaling took from log F.
@@ -219,15 +219,32 @@ impl<'a, T: Real> Matrices<'a, T> {
         matrix.iter().map(|&rate| scale_down(rate.into(), self.exponents[row])).collect()
     }
 
+    /// Looks at the largest bit pattern of a row. Those of numbers that are not negative are ordered as the numbers
+    /// are; those of infinities, NaNs and negative numbers come after them all. Is scaling needed?
+    fn judge(&mut self, row: usize, largest: T) -> bool {
+        if largest.to_bits() >= T::INFINITY_BITS {
+            self.suspicious = true;
+        } else {
+            self.exponents[row] = exponent_of(largest.into());
+        }
+        self.exponents[row] != 0
+    }
+
+    /// Two factors that together scale a row: one alone could overflow.
+    fn factors(&self, row: usize) -> (T, T) {
+        let half = self.exponents[row] / 2;
+        (T::from_f64(2f64.powi(-half)), T::from_f64(2f64.powi(half - self.exponents[row])))
+    }
+
     /// Row `i` of the work matrix of `row`: entries `j` below the diagonal, or all of them.
     #[inline(always)]
-    fn each_of_line(&self, row: usize, i: usize, (a, b): (T, T), mut put: impl FnMut(usize, T)) {
+    fn each_of_line(&self, row: usize, i: usize, mut put: impl FnMut(usize, T)) {
         let n = self.n;
         let matrix = &self.rates[row * n * n..(row + 1) * n * n];
         match self.kind {
             Kind::Undirected => {
                 for (j, &rate) in matrix[i * n..i * n + i].iter().enumerate() {
-                    put(j, rate.times(a).times(b));
+                    put(j, rate);
                 }
             }
             Kind::Directed if i == 0 => (0..=n).for_each(|j| put(j, T::default())),
@@ -235,9 +252,9 @@ impl<'a, T: Real> Matrices<'a, T> {
                 let v = i - 1;
                 let line = &matrix[v * n..(v + 1) * n];
                 for (u, &rate) in line.iter().enumerate() {
-                    put(u + 1, rate.times(a).times(b));
+                    put(u + 1, rate);
                 }
-                put(0, line[v].times(a).times(b));
+                put(0, line[v]);
                 put(i, T::default());
             }
         }
@@ -246,24 +263,58 @@ impl<'a, T: Real> Matrices<'a, T> {
 
 impl<T: Real> Source<T> for Matrices<'_, T> {
     #[inline(always)]
-    fn fill_lanes<S: Simd>(&self, _: S, rows: Range<usize>, shape: &Shape, q: &mut [T::Vector<S>]) {
+    fn fill_lanes<S: Simd>(&mut self, simd: S, rows: Range<usize>, shape: &Shape, q: &mut [T::Vector<S>]) {
         let lanes = T::lanes::<S>();
-        // SAFETY: a register is `lanes` plain numbers.
-        let q = unsafe { std::slice::from_raw_parts_mut(q.as_mut_ptr().cast::<T>(), q.len() * lanes) };
+        let mut most = T::splat(simd, T::default());
         for i in 0..shape.size {
+            let entries = if self.kind == Kind::Undirected { i } else { shape.size };
+            let line = &mut q[i * shape.stride..i * shape.stride + entries];
+            // SAFETY: a register is `lanes` plain numbers.
+            let numbers =
+                unsafe { std::slice::from_raw_parts_mut(line.as_mut_ptr().cast::<T>(), line.len() * lanes) };
             for lane in 0..lanes {
                 let row = (rows.start + lane).min(rows.end - 1);
-                let line = &mut q[i * shape.stride * lanes..(i + 1) * shape.stride * lanes];
-                self.each_of_line(row, i, self.factors[row], |j, rate| line[j * lanes + lane] = rate);
+                self.each_of_line(row, i, |j, rate| numbers[j * lanes + lane] = rate);
+            }
+            for &rates in &*line {
+                most = T::max_bits(simd, most, rates);
+            }
+        }
+        // SAFETY: as above.
+        let most = unsafe { std::slice::from_raw_parts((&raw const most).cast::<T>(), lanes) };
+        for (lane, row) in rows.clone().enumerate() {
+            if self.judge(row, most[lane]) {
+                let (a, b) = self.factors(row);
+                for i in 0..shape.size {
+                    let entries = if self.kind == Kind::Undirected { i } else { shape.size };
+                    let line = &mut q[i * shape.stride..i * shape.stride + entries];
+                    for register in line {
+                        // SAFETY: as above.
+                        let number = unsafe { &mut *(&raw mut *register).cast::<T>().add(lane) };
+                        *number = number.times(a).times(b);
+                    }
+                }
             }
         }
     }
 
     #[inline(always)]
-    fn fill_row(&self, row: usize, shape: &Shape, q: &mut [T]) {
+    fn fill_row(&mut self, row: usize, shape: &Shape, q: &mut [T]) {
+        let mut most = T::Bits::default();
         for i in 0..shape.size {
-            let line = &mut q[i * shape.stride..(i + 1) * shape.stride];
-            self.each_of_line(row, i, self.factors[row], |j, rate| line[j] = rate);
+            let entries = if self.kind == Kind::Undirected { i } else { shape.size };
+            let line = &mut q[i * shape.stride..i * shape.stride + entries];
+            self.each_of_line(row, i, |j, rate| line[j] = rate);
+            most = line.iter().fold(most, |most, rate| most.max(rate.to_bits()));
+        }
+        if self.judge(row, T::from_bits(most)) {
+            let (a, b) = self.factors(row);
+            for i in 0..shape.size {
+                let entries = if self.kind == Kind::Undirected { i } else { shape.size };
+                for rate in &mut q[i * shape.stride..i * shape.stride + entries] {
+                    *rate = rate.times(a).times(b);
+                }
+            }
         }
     }
 }
@@ -271,45 +322,42 @@ impl<T: Real> Source<T> for Matrices<'_, T> {
 /// Rates times derivatives: marginals.
 struct Products<'a, 'b, T> {
     rates: &'a Matrices<'b, T>,
+    factors: Vec<(T, T)>,
     out: &'a mut [T],
 }
 
 impl<T: Real> Products<'_, '_, T> {
-    /// Line `v` of the marginals of `row` (undirected: up to the diagonal), where `derivative(j)` is entry j of the line of that vertex.
+    /// Line `v` of the marginals of `row` (undirected: up to the diagonal), where `derivative(j)` is entry j of the
+    /// line of that vertex. Derivatives are copied first and multiplied then: the second loop vectorises.
     #[inline(always)]
     fn line(&mut self, row: usize, v: usize, derivative: impl Fn(usize) -> T) {
         let n = self.rates.n;
-        let (a, b) = self.rates.factors[row];
-        let matrix = &self.rates.rates[row * n * n..(row + 1) * n * n];
-        let out = &mut self.out[row * n * n + v * n..row * n * n + (v + 1) * n];
-        let clamped = |rate: T, derivative: T| {
-            let marginal = rate.times(a).times(b).times(derivative);
-            if marginal > T::default() { marginal } else { T::default() }
-        };
-        match self.rates.kind {
-            Kind::Undirected => {
-                for (u, (to, &rate)) in out[..v].iter_mut().zip(&matrix[v * n..]).enumerate() {
-                    *to = clamped(rate, derivative(u));
-                }
-                out[v] = T::default();
-            }
-            Kind::Directed => {
-                let line = &matrix[v * n..(v + 1) * n];
-                for (u, (to, &rate)) in out.iter_mut().zip(line).enumerate() {
-                    *to = clamped(rate, derivative(u + 1));
-                }
-                out[v] = clamped(line[v], derivative(0));
-            }
+        let (a, b) = self.factors[row];
+        let (skip, entries) = if self.rates.kind == Kind::Undirected { (0, v) } else { (1, n) };
+        let place = (row * n + v) * n;
+        let line = &self.rates.rates[place..place + entries];
+        let out = &mut self.out[place..place + n];
+        for (u, to) in out[..entries].iter_mut().enumerate() {
+            *to = derivative(u + skip);
+        }
+        out[v] = if skip == 1 { derivative(0) } else { T::default() };
+        for (to, &rate) in out[..entries].iter_mut().zip(line) {
+            let marginal = rate.times(a).times(b).times(*to);
+            *to = if marginal > T::default() { marginal } else { T::default() };
         }
     }
 }
 
-/// Copies what is below the diagonal to above it.
+/// Copies what is below the diagonal to above it, tile by tile.
 fn mirror<T: Copy>(n: usize, matrix: &mut [T]) {
-    for v in 1..n {
-        let (above, line) = matrix.split_at_mut(v * n);
-        for (u, &entry) in line[..v].iter().enumerate() {
-            above[u * n + v] = entry;
+    const TILE: usize = 16;
+    for top in (0..n).step_by(TILE) {
+        for left in (0..=top).step_by(TILE) {
+            for v in top..(top + TILE).min(n) {
+                for u in left..(left + TILE).min(v) {
+                    matrix[u * n + v] = matrix[v * n + u];
+                }
+            }
         }
     }
 }

@@ -83,35 +83,24 @@ pub(crate) fn check_vertices(vertices: usize) -> Result<(), RateError> {
     }
 }
 
-/// Checks every rate of one matrix that the kind reads; gives the largest. `O(n²)`.
-pub(crate) fn largest<T: Real>(kind: Kind, n: usize, rates: &[T], row: usize) -> Result<f64, RateError> {
-    let line = |v: usize| match kind {
-        Kind::Undirected => &rates[v * n..v * n + v],
-        Kind::Directed => &rates[v * n..(v + 1) * n],
-    };
-    // Bit patterns of floats that are not negative are ordered as their values are, and those of infinities, NaNs
-    // and negative numbers come after them all: one maximum tells whether anything is wrong.
-    let pattern = (0..n).flat_map(line).fold(T::Bits::default(), |most, rate| most.max(rate.to_bits()));
-    if pattern < T::INFINITY_BITS {
-        return Ok(T::from_bits(pattern).into());
-    }
-    let mut largest = 0.0f64;
+/// The first rate of one matrix, among those that the kind reads, that is NaN, infinite or negative.
+pub(crate) fn find_bad<T: Real>(kind: Kind, n: usize, rates: &[T], row: usize) -> Result<(), RateError> {
     for v in 0..n {
-        for (other, &rate) in line(v).iter().enumerate() {
-            let value: f64 = rate.into();
+        let read = if kind == Kind::Undirected { 0..v } else { 0..n };
+        for other in read {
+            let value: f64 = rates[v * n + other].into();
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(RateError::BadRate { row, vertex: v, other, value });
             }
-            largest = largest.max(value);
         }
     }
-    // Nothing but a zero with a sign.
-    Ok(largest)
+    Ok(())
 }
 
-/// The exponent `e` for which `2^-e` brings `largest` into `(½, 1]`… or 0 when there is nothing to scale.
+/// The exponent `e` for which `2^-e` brings a largest rate near 1: 0 for rates that need no scaling.
 pub(crate) fn exponent_of(largest: f64) -> i32 {
-    if largest == 0.0 { 0 } else { largest.log2().ceil() as i32 }
+    let fine = 2f64.powi(-20)..2f64.powi(20);
+    if largest == 0.0 || fine.contains(&largest) { 0 } else { largest.log2().ceil() as i32 }
 }
 
 /// `value · 2^-exponent`, also where the power itself would overflow.

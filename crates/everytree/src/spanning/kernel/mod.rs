@@ -32,9 +32,9 @@ use std::ops::Range;
 /// asked for. Directed: index i is vertex i − 1, column 0 holds root rates, row 0 and the diagonal must be zero.
 pub(crate) trait Source<T: Real> {
     /// Fills the matrices of `rows`, one a lane; lanes beyond the last row repeat it.
-    fn fill_lanes<S: Simd>(&self, simd: S, rows: Range<usize>, shape: &Shape, q: &mut [T::Vector<S>]);
+    fn fill_lanes<S: Simd>(&mut self, simd: S, rows: Range<usize>, shape: &Shape, q: &mut [T::Vector<S>]);
     /// Fills the matrix of one row.
-    fn fill_row(&self, row: usize, shape: &Shape, q: &mut [T]);
+    fn fill_row(&mut self, row: usize, shape: &Shape, q: &mut [T]);
 }
 
 /// Where derivatives go: laid out as the [`Source`] laid out rates, undirected ones symmetric and whole.
@@ -156,7 +156,7 @@ impl<T: Real> Kernel<T> {
     /// pivot was too small for this precision to vouch for (among them every row without any forest).
     pub fn forward(
         &self,
-        source: &impl Source<T>,
+        source: &mut impl Source<T>,
         rows: Range<usize>,
         factors: &mut Factors<T>,
         scratch: &mut Scratch<T>,
@@ -226,7 +226,7 @@ fn registers_mut<T: Real, S: Simd>(buffer: &mut [T]) -> &mut [T::Vector<S>] {
 
 struct Forward<'a, T, Src> {
     kernel: &'a Kernel<T>,
-    source: &'a Src,
+    source: &'a mut Src,
     rows: Range<usize>,
     factors: &'a mut Factors<T>,
     space: &'a mut [T],

@@ -96,6 +96,9 @@ pub trait Real:
         yes: Self::Vector<S>,
         no: Self::Vector<S>,
     ) -> Self::Vector<S>;
+    /// The larger bit pattern of two, lane by lane.
+    #[doc(hidden)]
+    fn max_bits<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// The sum of all lanes.
     #[doc(hidden)]
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
@@ -103,7 +106,8 @@ pub trait Real:
 
 macro_rules! real {
     ($t:ty, $bits:ty, $at_once:expr, $vec:ident, $mask:ident, $tiny:expr, $splat:ident $add:ident $sub:ident $mul:ident $div:ident
-     $fma:ident $max:ident $ge:ident $select:ident $sum:ident) => {
+     $fma:ident $max:ident $ge:ident $select:ident $sum:ident
+     $to_bits:ident $max_bits:ident $from_bits:ident) => {
         impl Real for $t {
             type Vector<S: Simd> = S::$vec;
             type Mask<S: Simd> = S::$mask;
@@ -177,6 +181,10 @@ macro_rules! real {
                 simd.$select(mask, yes, no)
             }
             #[inline(always)]
+            fn max_bits<S: Simd>(simd: S, a: S::$vec, b: S::$vec) -> S::$vec {
+                simd.$from_bits(simd.$max_bits(simd.$to_bits(a), simd.$to_bits(b)))
+            }
+            #[inline(always)]
             fn sum<S: Simd>(simd: S, a: S::$vec) -> Self {
                 simd.$sum(a)
             }
@@ -186,7 +194,9 @@ macro_rules! real {
 
 real!(f32, u32, 8, f32s, m32s, TINY_F32,
       splat_f32s add_f32s sub_f32s mul_f32s div_f32s mul_add_e_f32s max_f32s
-      greater_than_or_equal_f32s select_f32s reduce_sum_f32s);
+      greater_than_or_equal_f32s select_f32s reduce_sum_f32s
+      transmute_u32s_f32s max_u32s transmute_f32s_u32s);
 real!(f64, u64, 1, f64s, m64s, TINY_F64,
       splat_f64s add_f64s sub_f64s mul_f64s div_f64s mul_add_e_f64s max_f64s
-      greater_than_or_equal_f64s select_f64s reduce_sum_f64s);
+      greater_than_or_equal_f64s select_f64s reduce_sum_f64s
+      transmute_u64s_f64s max_u64s transmute_f64s_u64s);
