@@ -1,6 +1,7 @@
 //! The forest polynomial and its edge marginals, for one matrix of rates or for many.
 
 use super::kernel::block::Shape;
+use super::kernel::interleave::{deinterleave, interleave};
 use super::kernel::level::Level;
 use super::kernel::real::Real;
 use super::kernel::{Factors, Kernel, Route, Scratch, Sink, Source};
@@ -236,28 +237,23 @@ impl<'a, T: Real> Matrices<'a, T> {
         (T::from_f64(2f64.powi(-half)), T::from_f64(2f64.powi(half - self.exponents[row])))
     }
 
-    /// Row `i` of the work matrix of `row`: entries `j` below the diagonal, or all of them.
+    /// The line of rates of `row` that fills line `i` of the work matrix, and at which place it starts there.
     #[inline(always)]
-    fn each_of_line(&self, row: usize, i: usize, mut put: impl FnMut(usize, T)) {
-        let n = self.n;
-        let matrix = &self.rates[row * n * n..(row + 1) * n * n];
-        match self.kind {
-            Kind::Undirected => {
-                for (j, &rate) in matrix[i * n..i * n + i].iter().enumerate() {
-                    put(j, rate);
-                }
-            }
-            Kind::Directed if i == 0 => (0..=n).for_each(|j| put(j, T::default())),
-            Kind::Directed => {
-                let v = i - 1;
-                let line = &matrix[v * n..(v + 1) * n];
-                for (u, &rate) in line.iter().enumerate() {
-                    put(u + 1, rate);
-                }
-                put(0, line[v]);
-                put(i, T::default());
-            }
-        }
+    fn line(&self, row: usize, i: usize) -> &'a [T] {
+        let v = i - self.skip();
+        &self.rates[(row * self.n + v) * self.n..(row * self.n + v + 1) * self.n]
+    }
+
+    /// Places that the root above all vertices takes before them.
+    #[inline(always)]
+    fn skip(&self) -> usize {
+        self.kind.indices(0)
+    }
+
+    /// How many entries of a line the kernel will read.
+    #[inline(always)]
+    fn entries(&self, i: usize, shape: &Shape) -> usize {
+        if self.kind == Kind::Undirected { i } else { shape.size }
     }
 }
 
@@ -265,33 +261,34 @@ impl<T: Real> Source<T> for Matrices<'_, T> {
     #[inline(always)]
     fn fill_lanes<S: Simd>(&mut self, simd: S, rows: Range<usize>, shape: &Shape, q: &mut [T::Vector<S>]) {
         let lanes = T::lanes::<S>();
-        let mut most = T::splat(simd, T::default());
-        for i in 0..shape.size {
-            let entries = if self.kind == Kind::Undirected { i } else { shape.size };
-            let line = &mut q[i * shape.stride..i * shape.stride + entries];
-            // SAFETY: a register is `lanes` plain numbers.
-            let numbers =
-                unsafe { std::slice::from_raw_parts_mut(line.as_mut_ptr().cast::<T>(), line.len() * lanes) };
-            for lane in 0..lanes {
-                let row = (rows.start + lane).min(rows.end - 1);
-                self.each_of_line(row, i, |j, rate| numbers[j * lanes + lane] = rate);
+        let zero = T::splat(simd, T::default());
+        let skip = self.skip();
+        let mut most = zero;
+        q[..skip * shape.size].fill(zero);
+        for i in skip..shape.size {
+            let line = &mut q[i * shape.stride..(i + 1) * shape.stride];
+            let numbers = numbers_mut::<T, S>(&mut line[skip..skip + self.n]);
+            let entries = if skip == 0 { i } else { self.n };
+            let from = |lane: usize| self.line((rows.start + lane).min(rows.end - 1), i);
+            interleave(lanes, entries, from, numbers);
+            if skip == 1 {
+                line[0] = line[i];
+                line[i] = zero;
             }
-            for &rates in &*line {
+            for &rates in &line[..self.entries(i, shape)] {
                 most = T::max_bits(simd, most, rates);
             }
         }
-        // SAFETY: as above.
-        let most = unsafe { std::slice::from_raw_parts((&raw const most).cast::<T>(), lanes) };
-        for (lane, row) in rows.clone().enumerate() {
+        let most = [most];
+        let most = numbers::<T, S>(&most);
+        for (lane, row) in rows.enumerate() {
             if self.judge(row, most[lane]) {
                 let (a, b) = self.factors(row);
                 for i in 0..shape.size {
-                    let entries = if self.kind == Kind::Undirected { i } else { shape.size };
-                    let line = &mut q[i * shape.stride..i * shape.stride + entries];
-                    for register in line {
-                        // SAFETY: as above.
-                        let number = unsafe { &mut *(&raw mut *register).cast::<T>().add(lane) };
-                        *number = number.times(a).times(b);
+                    let entries = self.entries(i, shape);
+                    let line = numbers_mut::<T, S>(&mut q[i * shape.stride..][..entries]);
+                    for rate in line[lane.min(entries)..].iter_mut().step_by(lanes) {
+                        *rate = rate.times(a).times(b);
                     }
                 }
             }
@@ -300,18 +297,22 @@ impl<T: Real> Source<T> for Matrices<'_, T> {
 
     #[inline(always)]
     fn fill_row(&mut self, row: usize, shape: &Shape, q: &mut [T]) {
+        let skip = self.skip();
         let mut most = T::Bits::default();
-        for i in 0..shape.size {
-            let entries = if self.kind == Kind::Undirected { i } else { shape.size };
-            let line = &mut q[i * shape.stride..i * shape.stride + entries];
-            self.each_of_line(row, i, |j, rate| line[j] = rate);
-            most = line.iter().fold(most, |most, rate| most.max(rate.to_bits()));
+        q[..skip * shape.size].fill(T::default());
+        for i in skip..shape.size {
+            let line = &mut q[i * shape.stride..(i + 1) * shape.stride];
+            line[skip..skip + self.n].copy_from_slice(self.line(row, i));
+            if skip == 1 {
+                line[0] = line[i];
+                line[i] = T::default();
+            }
+            most = line[..self.entries(i, shape)].iter().fold(most, |most, rate| most.max(rate.to_bits()));
         }
         if self.judge(row, T::from_bits(most)) {
             let (a, b) = self.factors(row);
             for i in 0..shape.size {
-                let entries = if self.kind == Kind::Undirected { i } else { shape.size };
-                for rate in &mut q[i * shape.stride..i * shape.stride + entries] {
+                for rate in &mut q[i * shape.stride..][..self.entries(i, shape)] {
                     *rate = rate.times(a).times(b);
                 }
             }
@@ -327,20 +328,20 @@ struct Products<'a, 'b, T> {
 }
 
 impl<T: Real> Products<'_, '_, T> {
-    /// Line `v` of the marginals of `row` (undirected: up to the diagonal), where `derivative(j)` is entry j of the
-    /// line of that vertex. Derivatives are copied first and multiplied then: the second loop vectorises.
+    /// Where line `v` of the marginals of `row` lies.
     #[inline(always)]
-    fn line(&mut self, row: usize, v: usize, derivative: impl Fn(usize) -> T) {
+    fn place(&self, row: usize, v: usize) -> Range<usize> {
         let n = self.rates.n;
+        (row * n + v) * n..(row * n + v + 1) * n
+    }
+
+    /// Turns the derivatives that were copied to line `v` of `row` into marginals (undirected: up to the diagonal).
+    #[inline(always)]
+    fn multiply(&mut self, row: usize, v: usize) {
         let (a, b) = self.factors[row];
-        let (skip, entries) = if self.rates.kind == Kind::Undirected { (0, v) } else { (1, n) };
-        let place = (row * n + v) * n;
-        let line = &self.rates.rates[place..place + entries];
-        let out = &mut self.out[place..place + n];
-        for (u, to) in out[..entries].iter_mut().enumerate() {
-            *to = derivative(u + skip);
-        }
-        out[v] = if skip == 1 { derivative(0) } else { T::default() };
+        let place = self.place(row, v);
+        let entries = if self.rates.kind == Kind::Undirected { v } else { self.rates.n };
+        let (line, out) = (&self.rates.rates[place.clone()], &mut self.out[place]);
         for (to, &rate) in out[..entries].iter_mut().zip(line) {
             let marginal = rate.times(a).times(b).times(*to);
             *to = if marginal > T::default() { marginal } else { T::default() };
@@ -366,26 +367,58 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
     #[inline(always)]
     fn take_lanes<S: Simd>(&mut self, _: S, rows: Range<usize>, shape: &Shape, g: &[T::Vector<S>]) {
         let lanes = T::lanes::<S>();
-        // SAFETY: a register is `lanes` plain numbers.
-        let g = unsafe { std::slice::from_raw_parts(g.as_ptr().cast::<T>(), g.len() * lanes) };
-        let skip = shape.size - self.rates.n;
-        for v in 0..self.rates.n {
-            let line = &g[(v + skip) * shape.stride * lanes..(v + skip + 1) * shape.stride * lanes];
+        let (n, skip) = (self.rates.n, self.rates.skip());
+        for v in 0..n {
+            let line = numbers::<T, S>(&g[(v + skip) * shape.stride..(v + skip + 1) * shape.stride]);
+            let inner = &line[skip * lanes..];
+            let mut row = rows.start;
+            while row + 4 <= rows.end {
+                let places = [0, 1, 2, 3].map(|k| self.place(row + k, v));
+                if let Ok(out) = self.out.get_disjoint_mut(places) {
+                    deinterleave(lanes, row - rows.start, inner, out);
+                }
+                row += 4;
+            }
+            for row in row..rows.end {
+                let place = self.place(row, v);
+                for (u, to) in self.out[place].iter_mut().enumerate() {
+                    *to = inner[u * lanes + row - rows.start];
+                }
+            }
             for (lane, row) in rows.clone().enumerate() {
-                let derivatives = &line[lane..];
-                self.line(row, v, |j| derivatives[j * lanes]);
+                let diagonal = self.place(row, v).start + v;
+                self.out[diagonal] = if skip == 1 { line[lane] } else { T::default() };
+                self.multiply(row, v);
             }
         }
     }
 
     #[inline(always)]
     fn take_row(&mut self, row: usize, shape: &Shape, g: &[T]) {
-        let skip = shape.size - self.rates.n;
-        for v in 0..self.rates.n {
+        let (n, skip) = (self.rates.n, self.rates.skip());
+        for v in 0..n {
             let line = &g[(v + skip) * shape.stride..(v + skip + 1) * shape.stride];
-            self.line(row, v, |j| line[j]);
+            let place = self.place(row, v);
+            let out = &mut self.out[place];
+            out.copy_from_slice(&line[skip..skip + n]);
+            out[v] = if skip == 1 { line[0] } else { T::default() };
+            self.multiply(row, v);
         }
     }
+}
+
+/// Registers as the numbers in them.
+#[inline(always)]
+fn numbers<T: Real, S: Simd>(registers: &[T::Vector<S>]) -> &[T] {
+    // SAFETY: a register is exactly `lanes` plain numbers.
+    unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), registers.len() * T::lanes::<S>()) }
+}
+
+/// The same for writing.
+#[inline(always)]
+fn numbers_mut<T: Real, S: Simd>(registers: &mut [T::Vector<S>]) -> &mut [T] {
+    // SAFETY: as above; any bit pattern is a number.
+    unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), registers.len() * T::lanes::<S>()) }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 pub(crate) mod block;
 mod directed;
 mod field;
+pub(crate) mod interleave;
 pub(crate) mod level;
 mod product;
 pub(crate) mod real;
@@ -105,7 +106,7 @@ impl<T: Real> Kernel<T> {
         let register = level.run(CountLanes::<T>(PhantomData));
         let (block, line) = match route {
             // Elements are whole registers; the stride is odd so that columns spread over the cache.
-            Route::Lanes => (if size <= 24 { 4 } else { 8 }, 1),
+            Route::Lanes => (if size <= 24 { 4 } else if size <= 128 { 6 } else { 12 }, 1),
             Route::Rows => (if size < 400 { 16 } else { 32 }, 64 / size_of::<T>()),
         };
         // An odd number of cache lines from row to row.
