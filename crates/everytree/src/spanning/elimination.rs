@@ -335,31 +335,44 @@ impl<T: Real> Products<'_, '_, T> {
         (row * n + v) * n..(row * n + v + 1) * n
     }
 
-    /// Turns the derivatives that were copied to line `v` of `row` into marginals (undirected: up to the diagonal).
+    /// Turns the derivatives that were copied to the matrix of `row` into marginals. One loop over all of it, because
+    /// that vectorises; what it makes of entries above the diagonal of an undirected matrix, which nobody promised
+    /// to be anything, is overwritten by the mirror image.
     #[inline(always)]
-    fn multiply(&mut self, row: usize, v: usize) {
+    fn multiply(&mut self, row: usize) {
         let (a, b) = self.factors[row];
-        let place = self.place(row, v);
-        let entries = if self.rates.kind == Kind::Undirected { v } else { self.rates.n };
-        let (line, out) = (&self.rates.rates[place.clone()], &mut self.out[place]);
-        for (to, &rate) in out[..entries].iter_mut().zip(line) {
+        let n = self.rates.n;
+        let place = row * n * n..(row + 1) * n * n;
+        for (to, &rate) in self.out[place.clone()].iter_mut().zip(&self.rates.rates[place]) {
             let marginal = rate.times(a).times(b).times(*to);
             *to = if marginal > T::default() { marginal } else { T::default() };
         }
     }
 }
 
-/// Copies what is below the diagonal to above it, tile by tile.
-fn mirror<T: Copy>(n: usize, matrix: &mut [T]) {
-    const TILE: usize = 16;
-    for top in (0..n).step_by(TILE) {
-        for left in (0..=top).step_by(TILE) {
-            for v in top..(top + TILE).min(n) {
-                for u in left..(left + TILE).min(v) {
-                    matrix[u * n + v] = matrix[v * n + u];
+/// Copies what is below the diagonal to above it, in tiles of 4 × 4.
+fn mirror<T: Real>(n: usize, matrix: &mut [T]) {
+    let whole = n / 4 * 4;
+    for top in (0..whole).step_by(4) {
+        for left in (0..=top).step_by(4) {
+            let mut tile = [[T::default(); 4]; 4];
+            for (x, row) in tile.iter_mut().enumerate() {
+                row.copy_from_slice(&matrix[(top + x) * n + left..][..4]);
+            }
+            if left < top {
+                for x in 0..4 {
+                    let column = [tile[0][x], tile[1][x], tile[2][x], tile[3][x]];
+                    matrix[(left + x) * n + top..][..4].copy_from_slice(&column);
+                }
+            } else {
+                for x in 0..4 {
+                    (0..x).for_each(|y| matrix[(left + y) * n + top + x] = tile[x][y]);
                 }
             }
         }
+    }
+    for v in whole..n {
+        (0..v).for_each(|u| matrix[u * n + v] = matrix[v * n + u]);
     }
 }
 
@@ -385,12 +398,14 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
                     *to = inner[u * lanes + row - rows.start];
                 }
             }
-            for (lane, row) in rows.clone().enumerate() {
-                let diagonal = self.place(row, v).start + v;
-                self.out[diagonal] = if skip == 1 { line[lane] } else { T::default() };
-                self.multiply(row, v);
+            if skip == 1 {
+                for (lane, row) in rows.clone().enumerate() {
+                    let diagonal = self.place(row, v).start + v;
+                    self.out[diagonal] = line[lane];
+                }
             }
         }
+        rows.for_each(|row| self.multiply(row));
     }
 
     #[inline(always)]
@@ -402,8 +417,8 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
             let out = &mut self.out[place];
             out.copy_from_slice(&line[skip..skip + n]);
             out[v] = if skip == 1 { line[0] } else { T::default() };
-            self.multiply(row, v);
         }
+        self.multiply(row);
     }
 }
 
