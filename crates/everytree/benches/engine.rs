@@ -49,6 +49,28 @@ fn kernel<T: Real>(kind: Kind, n: usize, route: Option<Route>, level: Level) -> 
     (v / rows as f64, m / rows as f64)
 }
 
+fn backend<T: Real>(kind: Kind, n: usize, level: Level, states: usize, keep: usize) -> (f64, f64) {
+    use everytree::forest::*;
+    let rows = ((3e8 / (n as f64).powi(3)) as usize).clamp(4, 4096).div_ceil(256) * 256;
+    let rows = if n > 200 { ((4e9 / (n as f64).powi(3)) as usize).clamp(16, 64) } else { rows };
+    let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
+    let tables = Tables::build(kind, &vec![states; n], |_, _, _, _| rng.random::<f64>() + 0.01).unwrap();
+    let codes: Vec<u8> = (0..rows * n).map(|_| (rng.random::<f64>() * states as f64) as u8).collect();
+    let codes = Codes::new(&codes, n).unwrap();
+    let cpu = Cpu::<T>::new().with_level(level).keeping(keep);
+    let prepared = cpu.prepare(&tables);
+    let mut trace = cpu.trace();
+    let mut log = vec![0.0; rows];
+    let weights = vec![1.0; rows];
+    let mut counts = Counts::new(&tables);
+    let v = best(|| { cpu.forward(&prepared, codes, &mut trace, &mut log).unwrap(); });
+    let m = best(|| {
+        cpu.forward(&prepared, codes, &mut trace, &mut log).unwrap();
+        cpu.backward(&prepared, &mut trace, &weights, &mut counts).unwrap();
+    });
+    (v / rows as f64, m / rows as f64)
+}
+
 fn table<T: Real + faer::traits::ComplexField>(name: &str, threads: usize, level: Level) {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
@@ -57,7 +79,7 @@ fn table<T: Real + faer::traits::ComplexField>(name: &str, threads: usize, level
             print!("{name} {threads} n={n:5} gemm {g:6.1} |");
             for kind in [Kind::Undirected, Kind::Directed] {
                 for route in [Route::Lanes, Route::Rows] {
-                    if route == Route::Lanes && n > 300 { continue; }
+                    if route == Route::Lanes && n > 400 { continue; }
                     if let Ok(only) = std::env::var("ONLY") { if only != format!("{kind:?}{route:?}") { continue; } }
                     let (v, m) = kernel::<T>(kind, n, Some(route), level);
                     let ops = (n as f64).powi(3) * if kind == Kind::Directed { 2.0 } else { 1.0 };
@@ -65,6 +87,13 @@ fn table<T: Real + faer::traits::ComplexField>(name: &str, threads: usize, level
                     print!(" {:.3?}{:?} {:8.2}us {:8.2}us {:.2} |", if kind == Kind::Directed {'d'} else {'u'}, route, v * 1e6, m * 1e6, rate / g);
                 }
             }
+            if std::env::var("BACK").is_ok() {
+            for kind in [Kind::Undirected, Kind::Directed] {
+                for (k, keep) in [(2, 1 << 30), (2, 0), (4, 1 << 30)] {
+                    let (v, m) = backend::<T>(kind, n, level, k, keep);
+                    print!(" {kind:?} k={k} keep={} {:8.2}us {:8.2}us |", keep > 0, v * 1e6, m * 1e6);
+                }
+            }}
             println!();
         }
     });

@@ -1,5 +1,6 @@
 //! Mixtures of all trees.
 #![warn(rust_2018_idioms)]
 
+pub mod forest;
 mod pool;
 pub mod spanning;

@@ -12,12 +12,21 @@ impl<W> Pool<W> {
         Self { spare: Mutex::new(Vec::new()) }
     }
 
+    /// A spare one, if there is any.
+    pub fn take(&self) -> Option<W> {
+        self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop()
+    }
+
+    /// Puts one back.
+    pub fn give(&self, space: W) {
+        self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(space);
+    }
+
     /// Runs `work` with a spare work space, or a new one made by `make`.
     pub fn with<R>(&self, make: impl FnOnce() -> W, work: impl FnOnce(&mut W) -> R) -> R {
-        let spare = self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop();
-        let mut space = spare.unwrap_or_else(make);
+        let mut space = self.take().unwrap_or_else(make);
         let result = work(&mut space);
-        self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(space);
+        self.give(space);
         result
     }
 }

@@ -4,7 +4,7 @@ use super::kernel::block::Shape;
 use super::kernel::interleave::{deinterleave, interleave};
 use super::kernel::level::Level;
 use super::kernel::real::Real;
-use super::kernel::{Factors, Kernel, Route, Scratch, Sink, Source};
+use super::kernel::{Factors, Kernel, Route, Scratch, Sink, Source, numbers, numbers_mut};
 use super::rates::{Kind, RateError, check_vertices, exponent_of, find_bad, scale_down};
 use super::sweep::sweep_surely;
 use crate::pool::Pool;
@@ -420,20 +420,6 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
         }
         self.multiply(row);
     }
-}
-
-/// Registers as the numbers in them.
-#[inline(always)]
-fn numbers<T: Real, S: Simd>(registers: &[T::Vector<S>]) -> &[T] {
-    // SAFETY: a register is exactly `lanes` plain numbers.
-    unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), registers.len() * T::lanes::<S>()) }
-}
-
-/// The same for writing.
-#[inline(always)]
-fn numbers_mut<T: Real, S: Simd>(registers: &mut [T::Vector<S>]) -> &mut [T] {
-    // SAFETY: as above; any bit pattern is a number.
-    unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), registers.len() * T::lanes::<S>()) }
 }
 
 #[cfg(test)]

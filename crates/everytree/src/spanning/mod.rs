@@ -44,6 +44,7 @@ mod wide;
 
 
 pub use elimination::Elimination;
+pub(crate) use elimination::sum_forests;
 pub use kernel::Route;
 pub use kernel::level::Level;
 pub use kernel::real::Real;

@@ -16,7 +16,7 @@
 
 use super::block::{Block, Shape, Span, eliminate, exits, invert, keep, recall, sum_outside, two_rows};
 use super::field::Field;
-use super::product::{Contiguous, Strided, Target, Write, add_constant, add_multiple, product};
+use super::product::{Contiguous, Strided, Target, Write, add_constant, add_multiple, product, transpose};
 
 /// Elements of work space for both sweeps.
 pub(crate) fn space(shape: &Shape) -> usize {
@@ -104,11 +104,13 @@ pub(crate) fn backward<F: Field>(
         block.spare[1].fill(zero);
         if span.has_rest() {
             let gone = &q[start * stride..];
-            for j in 0..start {
-                for k in 0..high {
-                    transposed[j * b + k] = gone[k * stride + j];
-                }
-                transposed[j * b + high..(j + 1) * b].fill(zero);
+            transpose(
+                Target { data: transposed, stride: b },
+                Contiguous { data: gone, stride },
+                [high, start],
+            );
+            for row in transposed[..start * b].chunks_exact_mut(b) {
+                row[high..].fill(zero);
             }
             // green transposed, into spare[2]: the exit distributions, one column a vertex of the block.
             for k in 0..b {

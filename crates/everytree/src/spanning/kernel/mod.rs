@@ -57,12 +57,10 @@ pub enum Route {
 
 /// Up to this many indices rows go by lanes, beyond it one by one. Measured: `cargo xtask bench cutover` prints both
 /// routes for every size; `docs/performance.md` has the table.
-fn lanes_up_to(kind: Kind, bytes: usize) -> usize {
-    match (kind, bytes) {
-        (Kind::Undirected, 4) => 96,
-        (Kind::Undirected, _) => 96,
-        (Kind::Directed, 4) => 64,
-        (Kind::Directed, _) => 64,
+fn lanes_up_to(kind: Kind) -> usize {
+    match kind {
+        Kind::Undirected => 288,
+        Kind::Directed => 256,
     }
 }
 
@@ -90,9 +88,10 @@ pub(crate) struct Scratch<T> {
     space: Buffer<T>,
 }
 
-type Buffer<T> = AVec<T, ConstAlign<128>>;
+/// Numbers aligned to whole registers.
+pub(crate) type Buffer<T> = AVec<T, ConstAlign<128>>;
 
-fn zeros<T: Real>(length: usize) -> Buffer<T> {
+pub(crate) fn zeros<T: Real>(length: usize) -> Buffer<T> {
     let mut buffer = Buffer::with_capacity(128, length);
     buffer.resize(length, T::default());
     buffer
@@ -101,7 +100,7 @@ fn zeros<T: Real>(length: usize) -> Buffer<T> {
 impl<T: Real> Kernel<T> {
     pub fn new(kind: Kind, vertices: usize, level: Level, route: Option<Route>) -> Self {
         let size = kind.indices(vertices);
-        let by_default = if size <= lanes_up_to(kind, size_of::<T>()) { Route::Lanes } else { Route::Rows };
+        let by_default = if size <= lanes_up_to(kind) { Route::Lanes } else { Route::Rows };
         let route = route.unwrap_or(by_default);
         let register = level.run(CountLanes::<T>(PhantomData));
         let (block, line) = match route {
@@ -211,7 +210,7 @@ impl<T: Real> WithSimd for CountLanes<T> {
 
 /// A buffer of numbers as a buffer of registers.
 #[inline(always)]
-fn registers<T: Real, S: Simd>(buffer: &[T]) -> &[T::Vector<S>] {
+pub(crate) fn registers<T: Real, S: Simd>(buffer: &[T]) -> &[T::Vector<S>] {
     debug_assert!(buffer.as_ptr().cast::<T::Vector<S>>().is_aligned());
     // SAFETY: a register holds exactly `lanes` plain numbers, and buffers are aligned to 128 bytes.
     unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast(), buffer.len() / T::lanes::<S>()) }
@@ -223,6 +222,20 @@ fn registers_mut<T: Real, S: Simd>(buffer: &mut [T]) -> &mut [T::Vector<S>] {
     debug_assert!(buffer.as_ptr().cast::<T::Vector<S>>().is_aligned());
     // SAFETY: as above.
     unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast(), buffer.len() / T::lanes::<S>()) }
+}
+
+/// Registers as the numbers in them.
+#[inline(always)]
+pub(crate) fn numbers<T: Real, S: Simd>(registers: &[T::Vector<S>]) -> &[T] {
+    // SAFETY: a register is exactly `lanes` plain numbers.
+    unsafe { std::slice::from_raw_parts(registers.as_ptr().cast(), registers.len() * T::lanes::<S>()) }
+}
+
+/// The same for writing.
+#[inline(always)]
+pub(crate) fn numbers_mut<T: Real, S: Simd>(registers: &mut [T::Vector<S>]) -> &mut [T] {
+    // SAFETY: as above; any bit pattern is a number.
+    unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), registers.len() * T::lanes::<S>()) }
 }
 
 struct Forward<'a, T, Src> {

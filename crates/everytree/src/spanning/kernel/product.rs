@@ -223,3 +223,25 @@ pub(crate) fn sum<F: Field>(f: F, x: &[F::Element]) -> F::Element {
     let [a, b, c, d] = parts;
     f.collapse(f.vector_add(f.vector_add(a, b), f.vector_add(c, d)))
 }
+
+/// `to[j][i] = from[i][j]` for a `rows × columns` matrix, in tiles of 4 × 4.
+#[inline(always)]
+pub(crate) fn transpose<E: Copy>(to: Target<'_, E>, from: Contiguous<'_, E>, [rows, columns]: [usize; 2]) {
+    let whole = rows / 4 * 4;
+    for j in 0..columns / 4 {
+        for i in (0..whole).step_by(4) {
+            let line = |k: usize| &from.data[(i + k) * from.stride + 4 * j..][..4];
+            let tile = [line(0), line(1), line(2), line(3)];
+            for x in 0..4 {
+                let column = [tile[0][x], tile[1][x], tile[2][x], tile[3][x]];
+                to.data[(4 * j + x) * to.stride + i..][..4].copy_from_slice(&column);
+            }
+        }
+    }
+    for i in 0..rows {
+        let rest = if i < whole { columns / 4 * 4..columns } else { 0..columns };
+        for j in rest {
+            to.data[j * to.stride + i] = from.data[i * from.stride + j];
+        }
+    }
+}

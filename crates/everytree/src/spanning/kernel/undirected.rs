@@ -16,7 +16,7 @@
 
 use super::block::{Block, Shape, Span, eliminate, exits, invert, keep, recall, sum_outside, two_rows};
 use super::field::Field;
-use super::product::{Contiguous, Strided, Target, Write, add_constant, add_multiple, product};
+use super::product::{Contiguous, Strided, Target, Write, add_constant, add_multiple, product, transpose};
 
 /// Elements of work space for both sweeps.
 pub(crate) fn space(shape: &Shape) -> usize {
@@ -123,11 +123,13 @@ pub(crate) fn backward<F: Field>(
                 Contiguous { data: left, stride },
                 [high, start, start],
             );
-            for i in 0..start {
-                for k in 0..high {
-                    left[i * stride + start + k] = back[k * stride + i];
-                }
-                left[i * stride + start + high..i * stride + start + b].fill(zero);
+            transpose(
+                Target { data: &mut left[start..], stride },
+                Contiguous { data: back, stride },
+                [high, start],
+            );
+            for row in left.chunks_exact_mut(stride) {
+                row[start + high..start + b].fill(zero);
             }
             // z[k][l] = Σ_i q[k][i] y[l][i]
             product(

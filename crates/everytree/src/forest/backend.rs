@@ -1,0 +1,47 @@
+//! The door behind which a CPU or a GPU sums forests.
+
+use super::{Codes, Counts, ForestError, Tables};
+
+/// A machine that sums forests over rows of codes.
+pub trait Backend {
+    /// Tables as this machine wants them: made once per change of the parameters.
+    type Prepared;
+    /// What is remembered of a chunk between forward and backward. Reusable: a trace keeps its memory.
+    type Trace;
+
+    /// Brings tables into the form in which they are looked up, row after row.
+    fn prepare(&self, tables: &Tables) -> Self::Prepared;
+
+    /// An empty trace.
+    fn trace(&self) -> Self::Trace;
+
+    /// The natural logarithm of the forest polynomial of every row of a chunk; `-inf` for a row that no forest can
+    /// explain.
+    fn forward(
+        &self,
+        tables: &Self::Prepared,
+        codes: Codes<'_>,
+        trace: &mut Self::Trace,
+        log_forest: &mut [f64],
+    ) -> Result<Summary, ForestError>;
+
+    /// Adds the expected counts of the rows of the last [`Backend::forward`], each times its weight. Rows that no
+    /// forest can explain count nothing.
+    fn backward(
+        &self,
+        tables: &Self::Prepared,
+        trace: &mut Self::Trace,
+        weights: &[f64],
+        counts: &mut Counts,
+    ) -> Result<(), ForestError>;
+}
+
+/// What happened on the way to log F.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Rows that no forest can explain (log F = −∞), in order.
+    pub impossible: Vec<usize>,
+    /// Rows whose rates spread so far that the working precision could not vouch for them; they were computed with
+    /// more digits and more exponent, slowly.
+    pub recomputed: usize,
+}

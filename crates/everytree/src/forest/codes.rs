@@ -1,0 +1,73 @@
+//! Rows of codes, as they are handed in.
+
+use super::ForestError;
+
+/// A chunk of rows: one code per variable, rows one after the other. Code `a` is the a-th state of its variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Codes<'a> {
+    codes: Store<'a>,
+    variables: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Store<'a> {
+    Narrow(&'a [u8]),
+    Wide(&'a [u16]),
+}
+
+/// Codes of one or two bytes.
+pub trait Code: Copy {
+    #[doc(hidden)]
+    fn hold(codes: &[Self]) -> CodesOf<'_>;
+}
+
+/// Which width it was.
+#[doc(hidden)]
+pub struct CodesOf<'a>(Store<'a>);
+
+impl Code for u8 {
+    fn hold(codes: &[Self]) -> CodesOf<'_> {
+        CodesOf(Store::Narrow(codes))
+    }
+}
+
+impl Code for u16 {
+    fn hold(codes: &[Self]) -> CodesOf<'_> {
+        CodesOf(Store::Wide(codes))
+    }
+}
+
+impl<'a> Codes<'a> {
+    /// Rows of `variables` codes each, of one byte (`u8`) or two (`u16`).
+    pub fn new<C: Code>(codes: &'a [C], variables: usize) -> Result<Self, ForestError> {
+        if variables == 0 || codes.len() % variables != 0 {
+            let expected = codes.len().div_ceil(variables.max(1)) * variables;
+            return Err(ForestError::Length { what: "codes", found: codes.len(), expected });
+        }
+        Ok(Self { codes: C::hold(codes).0, variables })
+    }
+
+    /// Rows in the chunk.
+    pub fn rows(&self) -> usize {
+        let length = match self.codes {
+            Store::Narrow(codes) => codes.len(),
+            Store::Wide(codes) => codes.len(),
+        };
+        length / self.variables
+    }
+
+    /// Variables of a row.
+    pub fn variables(&self) -> usize {
+        self.variables
+    }
+
+    /// The code of one cell.
+    #[inline]
+    pub fn get(&self, row: usize, variable: usize) -> usize {
+        let place = row * self.variables + variable;
+        match self.codes {
+            Store::Narrow(codes) => codes[place] as usize,
+            Store::Wide(codes) => codes[place] as usize,
+        }
+    }
+}

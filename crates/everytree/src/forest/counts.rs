@@ -1,0 +1,49 @@
+//! The accumulator of expected counts.
+
+use super::Tables;
+use super::tables::place;
+use crate::spanning::Kind;
+
+/// Expected counts: for every pair of states, the sum over rows of weight × probability that the forest has that edge.
+///
+/// Laid out as [`Tables`] are. For a variable v of the directed kind, the counts of all its parents and of its being a
+/// root add up to the total weight of the rows; the counts of all edges of the undirected kind to (n − 1) times that.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    kind: Kind,
+    offsets: Vec<usize>,
+    sums: Vec<f64>,
+}
+
+impl Counts {
+    /// All zero, for the variables of these tables.
+    pub fn new(tables: &Tables) -> Self {
+        let offsets = tables.offsets().to_vec();
+        Self { kind: tables.kind(), sums: vec![0.0; tables.rates().len()], offsets }
+    }
+
+    /// Back to zero.
+    pub fn clear(&mut self) {
+        self.sums.fill(0.0);
+    }
+
+    /// Count of variable `v` in state `a` with variable `u` in state `b`: u as its parent (directed), or joined by an
+    /// edge (undirected, both ways the same). `get(v, a, v, a)`, directed: v in state a as a root.
+    pub fn get(&self, v: usize, a: usize, u: usize, b: usize) -> f64 {
+        self.sums[place(self.kind, &self.offsets, v, a, u, b)]
+    }
+
+    /// The sum over all states of `v` and `u`: expected number of rows with that edge.
+    pub fn edge(&self, v: usize, u: usize) -> f64 {
+        let states = |v: usize| 0..self.offsets[v + 1] - self.offsets[v];
+        states(v).flat_map(|a| states(u).map(move |b| (a, b))).map(|(a, b)| self.get(v, a, u, b)).sum()
+    }
+
+    pub(crate) fn fits(&self, kind: Kind, offsets: &[usize]) -> bool {
+        self.kind == kind && self.offsets == offsets
+    }
+
+    pub(crate) fn sums_mut(&mut self) -> &mut [f64] {
+        &mut self.sums
+    }
+}

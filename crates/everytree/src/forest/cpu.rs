@@ -1,0 +1,407 @@
+//! The forest backend of this machine: SIMD kernels, threads over chunks of fixed size, sums in a fixed order.
+
+use super::lookup::{Lookup, States, Tally};
+use super::{Backend, Codes, Counts, ForestError, Summary, Tables};
+use crate::pool::Pool;
+use crate::spanning::kernel::real::Real;
+use crate::spanning::kernel::{Buffer, Factors, Kernel, Scratch, zeros};
+use crate::spanning::{Kind, Level, sum_forests};
+use rayon::prelude::*;
+use std::f64::consts::LN_2;
+
+/// Sums forests on the CPU, in precision `T`, on the threads of the current rayon pool.
+///
+/// Results do not depend on the number of threads, to the bit: rows are cut into chunks of a size that depends on the
+/// number of variables alone, and chunks are added in order.
+///
+/// # What is kept between forward and backward
+///
+/// The eliminated matrices, `N²` numbers a row (`N = n`, directed `n + 1`, rounded up a little), as long as all rows of
+/// a trace take at most [`Cpu::keeping`] bytes together (256 MiB by default); rows beyond that are eliminated again on
+/// the way back. Keeping saves a third of the arithmetic, and costs less than that in memory traffic at every size
+/// measured (`docs/performance.md`).
+///
+/// Besides, every thread at work has one matrix of derivatives (`N²` numbers a row in flight), and two sums over pairs
+/// of states (`S²` numbers for S states in all).
+#[derive(Clone, Debug)]
+pub struct Cpu<T> {
+    level: Level,
+    keep: usize,
+    precision: std::marker::PhantomData<T>,
+}
+
+impl<T: Real> Default for Cpu<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Real> Cpu<T> {
+    /// With the best instructions of this machine.
+    pub fn new() -> Self {
+        Self { level: Level::best(), keep: 256 << 20, precision: std::marker::PhantomData }
+    }
+
+    /// With a given level of instructions: to compare.
+    pub fn with_level(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    /// Keeps at most so many bytes of eliminated matrices in a trace; 0 recomputes all of them.
+    pub fn keeping(self, bytes: usize) -> Self {
+        Self { keep: bytes, ..self }
+    }
+}
+
+/// Tables in the working precision, scaled to at most 1.
+#[derive(Debug)]
+pub struct Prepared<T: Real> {
+    pub(crate) kind: Kind,
+    pub(crate) offsets: Vec<usize>,
+    /// States of all variables.
+    pub(crate) total: usize,
+    /// Which variables have two states.
+    pub(crate) binary: Vec<bool>,
+    pub(crate) rates: Vec<T>,
+    pub(crate) kernel: Kernel<T>,
+    /// The same rates, scaled, to the last digit.
+    exact: Vec<f64>,
+    /// What the scale takes from every log F.
+    log_scale: f64,
+}
+
+impl<T: Real> Prepared<T> {
+    pub(crate) fn variables(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Rows of a chunk: enough to pay for clearing and adding its sums, a function of nothing but the size.
+    fn chunk_rows(&self) -> usize {
+        match self.variables() {
+            0..=32 => 256,
+            33..=160 => 64,
+            _ => 16,
+        }
+    }
+
+    /// The places of a line of the tables, in state `state` of variable `v`, that are looked up.
+    fn places(&self, v: usize, state: usize) -> std::ops::Range<usize> {
+        let columns = if self.kind == Kind::Undirected { self.offsets[v] } else { self.total };
+        state * self.total..state * self.total + columns
+    }
+
+    /// Log F and, if wanted, marginals of a row that the kernels could not vouch for; in scaled rates.
+    fn surely(&self, state: impl Fn(usize) -> usize, marginals: bool) -> (f64, Vec<f64>) {
+        let n = self.variables();
+        let mut rates = vec![0.0; n * n];
+        for v in 0..n {
+            let others = if self.kind == Kind::Undirected { 0..v } else { 0..n };
+            for u in others {
+                rates[v * n + u] = self.exact[state(v) * self.total + state(u)];
+            }
+        }
+        sum_forests(self.kind, n, &rates, marginals)
+    }
+}
+
+/// What [`Cpu`] remembers of a chunk of rows between forward and backward.
+pub struct Trace<T: Real> {
+    rows: usize,
+    chunks: Vec<Chunk<T>>,
+    spaces: Pool<Space<T>>,
+    sums: Pool<Vec<T>>,
+    /// The kind and sizes for which all of this was made.
+    made_for: Option<(Kind, Vec<usize>, usize)>,
+}
+
+/// Rows worked on by one task.
+struct Chunk<T: Real> {
+    states: States<T>,
+    /// One a group of rows, or none: then they are computed again.
+    factors: Vec<Factors<T>>,
+    /// log F of each row, in scaled rates.
+    log_forest: Vec<f64>,
+    /// Rows that the kernels could not vouch for.
+    doubtful: Vec<usize>,
+}
+
+/// What a thread works with.
+struct Space<T: Real> {
+    factors: Factors<T>,
+    scratch: Scratch<T>,
+    weights: Buffer<T>,
+}
+
+/// What a chunk adds to the counts: sums of weighted derivatives, and counts of single rows by place.
+struct Share<T> {
+    sums: Vec<T>,
+    single: Vec<(usize, f64)>,
+}
+
+impl<T: Real> Backend for Cpu<T> {
+    type Prepared = Prepared<T>;
+    type Trace = Trace<T>;
+
+    fn prepare(&self, tables: &Tables) -> Prepared<T> {
+        let largest = tables.rates().iter().fold(0.0f64, |most, &rate| most.max(rate));
+        let exponent = if largest == 0.0 { 0 } else { largest.log2().ceil() as i32 };
+        let half = exponent / 2;
+        // Two steps: one power of two alone could overflow.
+        let (a, b) = (2f64.powi(-half), 2f64.powi(half - exponent));
+        let exact: Vec<f64> = tables.rates().iter().map(|&rate| rate * a * b).collect();
+        let n = tables.variables();
+        Prepared {
+            kind: tables.kind(),
+            offsets: tables.offsets().to_vec(),
+            total: tables.offsets()[n],
+            binary: (0..n).map(|v| tables.states(v) == 2).collect(),
+            rates: exact.iter().map(|&rate| T::from_f64(rate)).collect(),
+            kernel: Kernel::new(tables.kind(), n, self.level, None),
+            exact,
+            log_scale: (tables.kind().indices(n) - 1) as f64 * f64::from(exponent) * LN_2,
+        }
+    }
+
+    fn trace(&self) -> Trace<T> {
+        Trace { rows: 0, chunks: Vec::new(), spaces: Pool::new(), sums: Pool::new(), made_for: None }
+    }
+
+    fn forward(
+        &self,
+        tables: &Prepared<T>,
+        codes: Codes<'_>,
+        trace: &mut Trace<T>,
+        log_forest: &mut [f64],
+    ) -> Result<Summary, ForestError> {
+        check_codes(tables, codes)?;
+        length("log_forest", log_forest.len(), codes.rows())?;
+        let per_chunk = tables.chunk_rows();
+        self.make_room(tables, trace, codes.rows());
+        let spaces = &trace.spaces;
+        trace.chunks.par_iter_mut().zip(log_forest.par_chunks_mut(per_chunk)).enumerate().for_each(
+            |(number, (chunk, out))| {
+                let first = number * per_chunk;
+                chunk.states.fill(tables, out.len(), |row, v| codes.get(first + row, v));
+                let space = || Space::new(&tables.kernel, per_chunk);
+                spaces.with(space, |space| chunk.forward(tables, space, out.len()));
+                for (to, from) in out.iter_mut().zip(&chunk.log_forest) {
+                    *to = from + tables.log_scale;
+                }
+            },
+        );
+        let impossible = (0..log_forest.len()).filter(|&row| log_forest[row] == f64::NEG_INFINITY).collect();
+        let recomputed = trace.chunks.iter().map(|chunk| chunk.doubtful.len()).sum();
+        Ok(Summary { impossible, recomputed })
+    }
+
+    fn backward(
+        &self,
+        tables: &Prepared<T>,
+        trace: &mut Trace<T>,
+        weights: &[f64],
+        counts: &mut Counts,
+    ) -> Result<(), ForestError> {
+        length("weights", weights.len(), trace.rows)?;
+        if let Some(row) = weights.iter().position(|weight| !weight.is_finite()) {
+            return Err(ForestError::BadWeight { row, value: weights[row] });
+        }
+        if trace.rows > 0 && !trace.was_made_for(tables) || !counts.fits(tables.kind, &tables.offsets) {
+            let (found, expected) = (trace.rows, tables.variables());
+            return Err(ForestError::Length { what: "a trace or counts of other tables", found, expected });
+        }
+        let per_chunk = tables.chunk_rows();
+        let (spaces, pool) = (&trace.spaces, &trace.sums);
+        // A few chunks a thread at once, so that only so many sums are alive. Sums are added chunk by chunk in order,
+        // wherever the cuts between waves fall.
+        let wave = 2 * rayon::current_num_threads();
+        let mut first = 0;
+        for chunks in trace.chunks.chunks_mut(wave) {
+            let rows: usize = chunks.iter().map(|chunk| chunk.log_forest.len()).sum();
+            let shares: Vec<Share<T>> = chunks
+                .par_iter_mut()
+                .zip(weights[first..first + rows].par_chunks(per_chunk))
+                .map(|(chunk, weights)| {
+                    let mut sums = pool.take().unwrap_or_else(|| vec![T::default(); tables.rates.len()]);
+                    let space = || Space::new(&tables.kernel, per_chunk);
+                    let single =
+                        spaces.with(space, |space| chunk.backward(tables, space, weights, &mut sums));
+                    Share { sums, single }
+                })
+                .collect();
+            first += rows;
+            add_in_order(tables, &shares, counts.sums_mut());
+            shares.into_iter().for_each(|share| pool.give(share.sums));
+        }
+        Ok(())
+    }
+}
+
+fn length(what: &'static str, found: usize, expected: usize) -> Result<(), ForestError> {
+    if found == expected { Ok(()) } else { Err(ForestError::Length { what, found, expected }) }
+}
+
+fn check_codes<T: Real>(tables: &Prepared<T>, codes: Codes<'_>) -> Result<(), ForestError> {
+    length("a row of codes", codes.variables(), tables.variables())?;
+    for row in 0..codes.rows() {
+        for variable in 0..codes.variables() {
+            let states = tables.offsets[variable + 1] - tables.offsets[variable];
+            let code = codes.get(row, variable);
+            if code >= states {
+                return Err(ForestError::BadCode { row, variable, code, states });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds what every chunk found, chunk after chunk for every place; different places by different threads.
+fn add_in_order<T: Real>(tables: &Prepared<T>, shares: &[Share<T>], counts: &mut [f64]) {
+    let variable_of: Vec<usize> =
+        (0..tables.variables()).flat_map(|v| (tables.offsets[v]..tables.offsets[v + 1]).map(move |_| v)).collect();
+    counts.par_chunks_mut(tables.total).enumerate().with_min_len(16).for_each(|(state, line)| {
+        let places = tables.places(variable_of[state], state);
+        for share in shares {
+            let rates = &tables.exact[places.clone()];
+            for ((count, &rate), &sum) in line.iter_mut().zip(rates).zip(&share.sums[places.clone()]) {
+                let sum: f64 = sum.into();
+                *count += rate * sum;
+            }
+            let from = share.single.partition_point(|&(place, _)| place < places.start);
+            let single = share.single[from..].iter().take_while(|&&(place, _)| place < places.end);
+            single.for_each(|&(place, count)| line[place - places.start] += count);
+        }
+    });
+}
+
+impl<T: Real> Cpu<T> {
+    /// Cuts `rows` rows into chunks, and remembers what fits into memory.
+    fn make_room(&self, tables: &Prepared<T>, trace: &mut Trace<T>, rows: usize) {
+        let kernel = &tables.kernel;
+        if !trace.was_made_for(tables) {
+            *trace = self.trace();
+            trace.made_for = Some((tables.kind, tables.offsets.clone(), kernel.group()));
+        }
+        let per_chunk = tables.chunk_rows();
+        trace.rows = rows;
+        trace.chunks.truncate(rows.div_ceil(per_chunk));
+        while trace.chunks.len() < rows.div_ceil(per_chunk) {
+            trace.chunks.push(Chunk::new());
+        }
+        let mut left = self.keep;
+        for (number, chunk) in trace.chunks.iter_mut().enumerate() {
+            let groups = (rows - number * per_chunk).min(per_chunk).div_ceil(kernel.group());
+            let bytes = groups * kernel.factor_bytes();
+            let keep = bytes <= left;
+            left -= if keep { bytes } else { left };
+            let groups = if keep { groups } else { 0 };
+            chunk.factors.truncate(groups);
+            while chunk.factors.len() < groups {
+                chunk.factors.push(kernel.factors());
+            }
+        }
+    }
+}
+
+impl<T: Real> Trace<T> {
+    fn was_made_for(&self, tables: &Prepared<T>) -> bool {
+        self.made_for.as_ref().is_some_and(|(kind, offsets, group)| {
+            *kind == tables.kind && *offsets == tables.offsets && *group == tables.kernel.group()
+        })
+    }
+}
+
+impl<T: Real> std::fmt::Debug for Trace<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trace").field("rows", &self.rows).field("chunks", &self.chunks.len()).finish()
+    }
+}
+
+impl<T: Real> Space<T> {
+    fn new(kernel: &Kernel<T>, rows: usize) -> Self {
+        let padded = rows.div_ceil(kernel.group()) * kernel.group();
+        Self { factors: kernel.factors(), scratch: kernel.scratch(), weights: zeros(padded) }
+    }
+}
+
+impl<T: Real> Chunk<T> {
+    fn new() -> Self {
+        Self { states: States::new(), factors: Vec::new(), log_forest: Vec::new(), doubtful: Vec::new() }
+    }
+
+    fn forward(&mut self, tables: &Prepared<T>, space: &mut Space<T>, rows: usize) {
+        let group = tables.kernel.group();
+        self.log_forest.resize(rows, 0.0);
+        self.doubtful.clear();
+        let mut source = Lookup { tables, states: &self.states };
+        for (number, log) in self.log_forest.chunks_mut(group).enumerate() {
+            let some = number * group..number * group + log.len();
+            let factors = self.factors.get_mut(number).unwrap_or(&mut space.factors);
+            tables.kernel.forward(&mut source, some, factors, &mut space.scratch, log);
+        }
+        for (row, log) in self.log_forest.iter_mut().enumerate() {
+            if log.is_nan() {
+                self.doubtful.push(row);
+                *log = tables.surely(self.states.of_row(tables, row), false).0;
+            }
+        }
+    }
+
+    /// Fills `sums`, and gives the counts of the doubtful rows by place, in order.
+    fn backward(
+        &mut self,
+        tables: &Prepared<T>,
+        space: &mut Space<T>,
+        weights: &[f64],
+        sums: &mut [T],
+    ) -> Vec<(usize, f64)> {
+        for v in 0..tables.variables() {
+            for state in tables.offsets[v]..tables.offsets[v + 1] {
+                sums[tables.places(v, state)].fill(T::default());
+            }
+        }
+        space.weights.fill(T::default());
+        for (to, &from) in space.weights.iter_mut().zip(weights) {
+            *to = T::from_f64(from);
+        }
+        for &row in &self.doubtful {
+            space.weights[row] = T::default();
+        }
+        let group = tables.kernel.group();
+        let rows = self.log_forest.len();
+        let mut again = vec![0.0; group];
+        let mut tally =
+            Tally { rows: Lookup { tables, states: &self.states }, weights: &space.weights, sums };
+        for number in 0..rows.div_ceil(group) {
+            let some = number * group..((number + 1) * group).min(rows);
+            let factors = match self.factors.get_mut(number) {
+                Some(factors) => factors,
+                None => {
+                    let mut source = Lookup { tables, states: &self.states };
+                    let again = &mut again[..some.len()];
+                    tables.kernel.forward(&mut source, some.clone(), &mut space.factors, &mut space.scratch, again);
+                    &mut space.factors
+                }
+            };
+            tables.kernel.backward(some, factors, &mut space.scratch, &mut tally);
+        }
+        self.singly(tables, weights)
+    }
+
+    /// Counts of the rows that the kernels could not vouch for, sorted by place.
+    fn singly(&self, tables: &Prepared<T>, weights: &[f64]) -> Vec<(usize, f64)> {
+        let n = tables.variables();
+        let mut single = Vec::new();
+        for &row in &self.doubtful {
+            let state = self.states.of_row(tables, row);
+            let (_, marginals) = tables.surely(&state, true);
+            for v in 0..n {
+                let others = if tables.kind == Kind::Undirected { 0..v } else { 0..n };
+                for u in others {
+                    single.push((state(v) * tables.total + state(u), weights[row] * marginals[v * n + u]));
+                }
+            }
+        }
+        single.sort_by_key(|&(place, _)| place);
+        single
+    }
+}
