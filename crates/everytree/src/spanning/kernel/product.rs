@@ -98,30 +98,54 @@ pub(crate) fn product<F: Field>(
     }
 }
 
-/// `J` vectors of columns from column `j` on, all rows.
+/// `J` vectors of columns from column `j` on, all rows that are wanted.
 ///
 /// # Safety
 /// As for [`product`]: all accesses within bounds.
 #[inline(always)]
 unsafe fn strip<F: Field, const J: usize>(f: F, o: &Operands<F::Element>, j: usize) {
-    let mut i = if o.write == Write::AddLower { j } else { 0 };
-    // SAFETY: rows i .. i + I stay below o.rows.
+    // SAFETY: no row beyond o.rows.
+    unsafe {
+        if o.write != Write::AddLower {
+            return rows::<F, J>(f, o, j, 0, o.rows);
+        }
+        // Where the strip crosses the diagonal, rows need only the vectors up to it.
+        let below = |vectors: usize| (j + vectors * F::STEP).min(o.rows);
+        if J > 1 {
+            rows::<F, 1>(f, o, j, below(0), below(1));
+        }
+        if J > 2 {
+            rows::<F, 2>(f, o, j, below(1), below(2));
+            rows::<F, 3>(f, o, j, below(2), below(3));
+        }
+        rows::<F, J>(f, o, j, below(J - 1), o.rows);
+    }
+}
+
+/// Rows `i .. end` of a strip.
+///
+/// # Safety
+/// As for [`product`]: all accesses within bounds.
+#[inline(always)]
+unsafe fn rows<F: Field, const J: usize>(f: F, o: &Operands<F::Element>, j: usize, i: usize, end: usize) {
+    let mut i = i;
+    // SAFETY: rows i .. i + I stay below `end`.
     unsafe {
         if J == 1 && F::MANY_REGISTERS {
-            while i + 12 <= o.rows {
+            while i + 12 <= end {
                 tile::<F, 12, J>(f, o, i, j);
                 i += 12;
             }
         }
-        while i + 6 <= o.rows {
+        while i + 6 <= end {
             tile::<F, 6, J>(f, o, i, j);
             i += 6;
         }
-        while i + 2 <= o.rows {
+        while i + 2 <= end {
             tile::<F, 2, J>(f, o, i, j);
             i += 2;
         }
-        if i < o.rows {
+        if i < end {
             tile::<F, 1, J>(f, o, i, j);
         }
     }
