@@ -336,7 +336,7 @@ impl<T: Real> Chunk<T> {
         for (number, log) in self.log_forest.chunks_mut(group).enumerate() {
             let some = number * group..number * group + log.len();
             let factors = self.factors.get_mut(number).unwrap_or(&mut space.factors);
-            tables.kernel.forward(&mut source, some, factors, &mut space.scratch, log);
+            T::forward_lookup(&tables.kernel, &mut source, some, factors, &mut space.scratch, log);
         }
         for (row, log) in self.log_forest.iter_mut().enumerate() {
             if log.is_nan() {
@@ -366,23 +366,20 @@ impl<T: Real> Chunk<T> {
         for &row in &self.doubtful {
             space.weights[row] = T::default();
         }
-        let group = tables.kernel.group();
+        let kernel = &tables.kernel;
+        let group = kernel.group();
         let rows = self.log_forest.len();
         let mut again = vec![0.0; group];
-        let mut tally =
-            Tally { rows: Lookup { tables, states: &self.states }, weights: &space.weights, sums };
+        let Space { factors: spare, scratch, weights: padded } = space;
+        let mut tally = Tally { rows: Lookup { tables, states: &self.states }, weights: padded, sums };
         for number in 0..rows.div_ceil(group) {
             let some = number * group..((number + 1) * group).min(rows);
-            let factors = match self.factors.get_mut(number) {
-                Some(factors) => factors,
-                None => {
-                    let mut source = Lookup { tables, states: &self.states };
-                    let again = &mut again[..some.len()];
-                    tables.kernel.forward(&mut source, some.clone(), &mut space.factors, &mut space.scratch, again);
-                    &mut space.factors
-                }
-            };
-            tables.kernel.backward(some, factors, &mut space.scratch, &mut tally);
+            let kept = self.factors.get(number);
+            if kept.is_none() {
+                let mut source = Lookup { tables, states: &self.states };
+                T::forward_lookup(kernel, &mut source, some.clone(), spare, scratch, &mut again[..some.len()]);
+            }
+            T::backward_lookup(kernel, &mut tally, some, kept.unwrap_or(spare), scratch);
         }
         self.singly(tables, weights)
     }

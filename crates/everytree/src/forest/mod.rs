@@ -37,7 +37,7 @@ mod codes;
 mod counts;
 mod cpu;
 mod frechet;
-mod lookup;
+pub(crate) mod lookup;
 mod tables;
 
 pub use backend::{Backend, Summary};

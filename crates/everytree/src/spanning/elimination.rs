@@ -118,7 +118,7 @@ impl<T: Real> Elimination<T> {
         self.spaces.with(
             || (self.kernel.factors(), self.kernel.scratch()),
             |(factors, scratch)| {
-                self.kernel.forward(&mut matrices, 0..count, factors, scratch, log_forest);
+                T::forward_matrices(&self.kernel, &mut matrices, 0..count, factors, scratch, log_forest);
                 if matrices.suspicious {
                     for (row, matrix) in rates.chunks_exact(n * n).enumerate() {
                         find_bad(self.kind, n, matrix, first + row)?;
@@ -128,7 +128,7 @@ impl<T: Real> Elimination<T> {
                 if let Some(out) = &mut out {
                     let factors_of = (0..count).map(|row| matrices.factors(row)).collect();
                     let mut sink = Products { rates: &matrices, factors: factors_of, out };
-                    self.kernel.backward(0..count, factors, scratch, &mut sink);
+                    T::backward_matrices(&self.kernel, &mut sink, 0..count, factors, scratch);
                     if self.kind == Kind::Undirected {
                         out.chunks_exact_mut(n * n).for_each(|matrix| mirror(n, matrix));
                     }
@@ -194,7 +194,7 @@ pub(crate) fn sum_forests(kind: Kind, n: usize, rates: &[f64], marginals: bool) 
 }
 
 /// A group of rate matrices, with the power of two that brings each near 1.
-struct Matrices<'a, T> {
+pub(crate) struct Matrices<'a, T> {
     kind: Kind,
     n: usize,
     rates: &'a [T],
@@ -321,7 +321,7 @@ impl<T: Real> Source<T> for Matrices<'_, T> {
 }
 
 /// Rates times derivatives: marginals.
-struct Products<'a, 'b, T> {
+pub(crate) struct Products<'a, 'b, T> {
     rates: &'a Matrices<'b, T>,
     factors: Vec<(T, T)>,
     out: &'a mut [T],

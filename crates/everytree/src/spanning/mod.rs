@@ -35,12 +35,14 @@
 //! result keeps its relative accuracy whatever the spread of the weights, where a determinant by LU or Cholesky
 //! loses all of it. Rates that span more decades than the exponent of a float are finished with unbounded exponents.
 
-mod elimination;
+pub(crate) mod elimination;
 pub(crate) mod kernel;
+mod lift;
 mod rates;
 pub(crate) mod sweep;
-
+mod tree;
 mod wide;
+mod wilson;
 
 
 pub use elimination::Elimination;
@@ -49,5 +51,5 @@ pub use kernel::Route;
 pub use kernel::level::Level;
 pub use kernel::real::Real;
 pub use rates::{Kind, RateError};
-
-
+pub use tree::{RootedForest, TreeError};
+pub use wilson::SpanningTrees;

@@ -18,6 +18,8 @@ pub(crate) trait Scalar:
     fn ln(self) -> f64;
     /// Exactly zero?
     fn is_zero(self) -> bool;
+    /// Below zero?
+    fn is_negative(self) -> bool;
     /// Far enough from underflow that every digit of the result can be trusted?
     fn is_safe_pivot(self) -> bool;
 }
@@ -34,6 +36,9 @@ impl Scalar for f64 {
     }
     fn is_zero(self) -> bool {
         self == 0.0
+    }
+    fn is_negative(self) -> bool {
+        self < 0.0
     }
     fn is_safe_pivot(self) -> bool {
         self >= super::kernel::real::TINY_F64
@@ -57,7 +62,7 @@ impl Swept {
 /// The answer for one row, whatever the spread of its rates: in `f64` where that suffices, with unbounded exponents
 /// where it does not. Rates are finite and not negative.
 pub(crate) fn sweep_surely(n: usize, rates: &[f64], marginals: bool) -> Swept {
-    if !every_vertex_reaches_a_root(n, rates) {
+    if unreached(n, rates).is_some() {
         return Swept::impossible(n);
     }
     sweep::<f64>(n, rates, marginals)
@@ -65,8 +70,9 @@ pub(crate) fn sweep_surely(n: usize, rates: &[f64], marginals: bool) -> Swept {
         .unwrap_or_else(|| unreachable!("numbers of unbounded exponent refuse no pivot"))
 }
 
-/// `F > 0` exactly when every vertex has a path of positive rates to a vertex with a positive root rate. `O(n²)`.
-fn every_vertex_reaches_a_root(n: usize, rates: &[f64]) -> bool {
+/// A vertex without a path of positive rates to a vertex with a positive root rate. `F > 0` exactly when there is
+/// none. `O(n²)`.
+pub(crate) fn unreached(n: usize, rates: &[f64]) -> Option<usize> {
     let mut reached: Vec<bool> = (0..n).map(|v| rates[v * n + v] > 0.0).collect();
     let mut frontier: Vec<usize> = (0..n).filter(|&v| reached[v]).collect();
     while let Some(u) = frontier.pop() {
@@ -77,7 +83,7 @@ fn every_vertex_reaches_a_root(n: usize, rates: &[f64]) -> bool {
             }
         }
     }
-    reached.into_iter().all(|yes| yes)
+    reached.iter().position(|&yes| !yes)
 }
 
 /// Eliminates every vertex of the `n × n` rates `q` (`q[v·n + u]`: rate of "u is the parent of v", root rates on

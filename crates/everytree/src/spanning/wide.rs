@@ -101,6 +101,10 @@ impl Scalar for Wide {
         self.mantissa == 0.0
     }
 
+    fn is_negative(self) -> bool {
+        self.mantissa < 0.0
+    }
+
     fn is_safe_pivot(self) -> bool {
         true
     }

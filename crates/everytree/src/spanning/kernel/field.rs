@@ -7,7 +7,7 @@
 //! - [`Rows`]: an element is one number, and a register holds neighbouring columns of one matrix.
 
 use super::real::Real;
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 /// How elements are held and worked on.
 pub(crate) trait Field: Copy {
@@ -19,6 +19,9 @@ pub(crate) trait Field: Copy {
     const STEP: usize;
     /// Enough registers (32) for wide tiles?
     const MANY_REGISTERS: bool;
+
+    /// Runs an operation as a function of its own, with the instructions of this field.
+    fn call<Op: WithSimd>(self, operation: Op) -> Op::Output;
 
     /// Loads `STEP` elements.
     ///
@@ -62,6 +65,10 @@ impl<S: Simd, T: Real> Field for Lanes<S, T> {
     const STEP: usize = 1;
     const MANY_REGISTERS: bool = S::REGISTER_COUNT >= 32;
 
+    #[inline(always)]
+    fn call<Op: WithSimd>(self, operation: Op) -> Op::Output {
+        self.simd.vectorize(operation)
+    }
     #[inline(always)]
     unsafe fn load(self, from: *const Self::Element) -> Self::Vector {
         // SAFETY: the caller's promise; buffers are aligned to whole registers.
@@ -130,6 +137,10 @@ impl<S: Simd, T: Real> Field for Rows<S, T> {
     const STEP: usize = size_of::<T::Vector<S>>() / size_of::<T>();
     const MANY_REGISTERS: bool = S::REGISTER_COUNT >= 32;
 
+    #[inline(always)]
+    fn call<Op: WithSimd>(self, operation: Op) -> Op::Output {
+        self.simd.vectorize(operation)
+    }
     #[inline(always)]
     unsafe fn load(self, from: *const T) -> Self::Vector {
         // SAFETY: the caller's promise.

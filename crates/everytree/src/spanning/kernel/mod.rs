@@ -2,12 +2,13 @@
 //!
 //! The walk of a group of rows: a [`Source`] fills a work matrix with rates (scaled to at most 1), [`Kernel::forward`]
 //! eliminates it in place and gives log F, [`Kernel::backward`] turns what is left into derivatives and hands them to
-//! a [`Sink`].
+//! a [`Sink`]. Callers enter through the methods of [`compiled::Compiled`].
 //!
 //! Memory, with `N = n` (undirected) or `n + 1` (directed) rounded up to a block: `N²` numbers of factors and `N²` of
 //! derivatives for each row in flight: one row by [`Route::Rows`], a register full of rows by [`Route::Lanes`].
 
 pub(crate) mod block;
+mod compiled;
 mod directed;
 mod field;
 pub(crate) mod interleave;
@@ -154,7 +155,7 @@ impl<T: Real> Kernel<T> {
 
     /// Eliminates the rows of one group. `log_forest` gets log F of the scaled rates of each row, or NaN where a
     /// pivot was too small for this precision to vouch for (among them every row without any forest).
-    pub fn forward(
+    fn forward(
         &self,
         source: &mut impl Source<T>,
         rows: Range<usize>,
@@ -186,12 +187,12 @@ impl<T: Real> Kernel<T> {
     }
 
     /// Derivatives of log F of each row of the group, into the sink.
-    pub fn backward(
+    fn backward(
         &self,
+        sink: &mut impl Sink<T>,
         rows: Range<usize>,
         factors: &Factors<T>,
         scratch: &mut Scratch<T>,
-        sink: &mut impl Sink<T>,
     ) {
         self.level.run(Backward { kernel: self, rows, factors, scratch, sink });
     }

@@ -5,6 +5,7 @@
 //! are panels that fit the second-level cache, so nothing is packed.
 
 use super::field::Field;
+use pulp::{Simd, WithSimd};
 
 /// A matrix whose rows are contiguous, `stride` elements apart.
 pub(crate) struct Contiguous<'a, E> {
@@ -79,21 +80,38 @@ pub(crate) fn product<F: Field>(
         inner,
         write,
     };
-    let mut j = 0;
-    // SAFETY: the three assertions above bound every access of every tile.
-    unsafe {
-        if F::MANY_REGISTERS {
-            while j + 4 * F::STEP <= columns {
-                strip::<F, 4>(f, &operands, j);
-                j += 4 * F::STEP;
+    // A function of its own: compiled once a field, not once a call.
+    f.call(Strips { f, operands, columns });
+}
+
+struct Strips<F: Field> {
+    f: F,
+    operands: Operands<F::Element>,
+    columns: usize,
+}
+
+impl<F: Field> WithSimd for Strips<F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { f, operands, columns } = self;
+        let mut j = 0;
+        // SAFETY: the assertions of `product` bound every access of every tile.
+        unsafe {
+            if F::MANY_REGISTERS {
+                while j + 4 * F::STEP <= columns {
+                    strip::<F, 4>(f, &operands, j);
+                    j += 4 * F::STEP;
+                }
             }
-        }
-        while j + 2 * F::STEP <= columns {
-            strip::<F, 2>(f, &operands, j);
-            j += 2 * F::STEP;
-        }
-        if j < columns {
-            strip::<F, 1>(f, &operands, j);
+            while j + 2 * F::STEP <= columns {
+                strip::<F, 2>(f, &operands, j);
+                j += 2 * F::STEP;
+            }
+            if j < columns {
+                strip::<F, 1>(f, &operands, j);
+            }
         }
     }
 }

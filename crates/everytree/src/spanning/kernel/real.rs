@@ -1,5 +1,6 @@
 //! The two precisions, and what the kernels ask of a SIMD register of them.
 
+use super::compiled::Compiled;
 use pulp::Simd;
 use std::fmt::Debug;
 
@@ -11,15 +12,9 @@ pub(crate) const TINY_F32: f32 = 1.0 / (1u128 << 80) as f32;
 /// The same for `f64`: 2⁻⁶⁰⁰.
 pub(crate) const TINY_F64: f64 = f64::from_bits((1023 - 600) << 52);
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for f32 {}
-    impl Sealed for f64 {}
-}
-
 /// A floating-point precision in which forests can be summed: `f32` or `f64`.
 pub trait Real:
-    sealed::Sealed + Copy + Debug + Default + PartialOrd + Send + Sync + Into<f64> + 'static
+    Compiled + Copy + Debug + Default + PartialOrd + Send + Sync + Into<f64> + 'static
 {
     /// A register of numbers.
     #[doc(hidden)]

@@ -1,0 +1,246 @@
+//! Random spanning trees and rooted forests, each with probability in proportion to its weight.
+//!
+//! Wilson's algorithm: from every vertex in turn, walk at random (v steps to u in proportion to `q[v][u]`) until the
+//! walk meets the root or what has been built before; erase its loops; keep the rest. It is exact, and mostly takes a
+//! few steps a vertex. But two vertices bound to each other by a large factor walk to and fro that often, and a
+//! forest whose root rates are small is only left after as many steps as they are small.
+//!
+//! So the walk is bounded. Which loops were erased is independent of the tree that comes out; so whether *more than a
+//! given number of steps were erased* is independent of it too, and a tree may be drawn anew by another method exactly
+//! when that has happened, without any bias. The other method ([`super::lift`]) undoes an elimination and takes
+//! `O(n²)` steps always.
+
+use super::lift::Lift;
+use super::rates::{Kind, RateError, check_vertices, find_bad};
+use super::sweep::unreached;
+use super::tree::RootedForest;
+use super::wide::Wide;
+use rand::Rng;
+use std::sync::OnceLock;
+
+/// Draws random spanning trees, or rooted forests, of one rate matrix (see [`Kind`]).
+///
+/// Preparing takes `O(n²)`, plus `O(n³)` once at the first tree that takes too long to walk. A draw takes at most
+/// [`SpanningTrees::most_steps`] steps, whatever the rates are. Memory: `16 n²` bytes, and `32 n²` more once the other
+/// method is prepared.
+#[derive(Debug)]
+pub struct SpanningTrees {
+    n: usize,
+    /// The vertex that an undirected tree is hung up at.
+    root: Option<usize>,
+    /// Rates with root rates on the diagonal; vertices without the root.
+    rates: Vec<f64>,
+    /// `n × (n + 1)` ways to step, the last to the root.
+    steps: Vec<Step>,
+    /// Walk at all?
+    walk: bool,
+    most_erased: usize,
+    lift: OnceLock<Undo>,
+}
+
+/// One column of an alias table.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    /// Stay with this column below, go to the alias from here on, as a fraction of 2⁶⁴.
+    threshold: u64,
+    alias: u32,
+}
+
+/// An elimination to undo, in the precision that its rates need.
+#[derive(Debug)]
+enum Undo {
+    Narrow(Lift<f64>),
+    Wide(Lift<Wide>),
+    /// No vertices besides the root.
+    Nothing,
+}
+
+impl SpanningTrees {
+    /// Prepares to draw from `n × n` rates in the layout of [`Kind`].
+    ///
+    /// Fails on rates that are NaN, infinite or negative, and when no forest has a positive weight.
+    pub fn new(kind: Kind, n: usize, rates: &[f64]) -> Result<Self, RateError> {
+        check_vertices(n)?;
+        if rates.len() != n * n {
+            return Err(RateError::Length { what: "rates", found: rates.len(), expected: n * n });
+        }
+        find_bad(kind, n, rates, 0)?;
+        let (root, rates) = match kind {
+            Kind::Directed => (None, rates.to_vec()),
+            Kind::Undirected => {
+                let root = heaviest(n, rates);
+                (Some(root), hang_up(n, rates, root))
+            }
+        };
+        let m = rates.len().isqrt();
+        if let Some(vertex) = unreached(m, &rates) {
+            let vertex = vertex + root.map_or(0, |root| usize::from(vertex >= root));
+            return Err(RateError::NoForest { vertex });
+        }
+        let mut steps = Vec::with_capacity(m * (m + 1));
+        let mut weights = vec![0.0; m + 1];
+        let (mut all, mut to_root) = (0.0, 0.0);
+        for v in 0..m {
+            weights[..m].copy_from_slice(&rates[v * m..(v + 1) * m]);
+            weights[m] = std::mem::take(&mut weights[v]);
+            to_root += weights[m];
+            all += alias_table(&weights, &mut steps);
+        }
+        // About as much work as undoing an elimination would be.
+        let most_erased = m * m / 4 + 64;
+        // Root rates so small that no walk would end in time: do not even begin. (Or sums that overflow.)
+        let walk = to_root * most_erased as f64 >= all && all.is_finite();
+        Ok(Self { n, root, rates, steps, walk, most_erased, lift: OnceLock::new() })
+    }
+
+    /// Draws one. The same state of `rng` gives the same tree.
+    pub fn draw(&self, rng: &mut (impl Rng + ?Sized)) -> RootedForest {
+        let mut parents = vec![0; self.n];
+        self.draw_into(rng, &mut parents);
+        RootedForest::from_parents(parents).unwrap_or_else(|error| unreachable!("drew no forest: {error}"))
+    }
+
+    /// Draws one into the parents of all `n` vertices, a root its own parent, and gives the number of steps it took.
+    /// Faster than [`SpanningTrees::draw`], which also sorts children.
+    ///
+    /// # Panics
+    /// When `parents` has another length than n.
+    pub fn draw_into(&self, rng: &mut (impl Rng + ?Sized), parents: &mut [usize]) -> usize {
+        assert_eq!(parents.len(), self.n, "one parent a vertex");
+        let m = self.n - usize::from(self.root.is_some());
+        let mut taken = 0;
+        let walked = self.walk && self.walk(rng, &mut parents[..m], &mut taken);
+        if !walked {
+            match self.lift.get_or_init(|| Undo::new(m, &self.rates)) {
+                Undo::Narrow(lift) => lift.draw(rng, &mut parents[..m]),
+                Undo::Wide(lift) => lift.draw(rng, &mut parents[..m]),
+                Undo::Nothing => {}
+            }
+            taken += m;
+        }
+        if let Some(root) = self.root {
+            // Vertices from the root on have been counted one lower.
+            let up = |v: usize| v + usize::from(v >= root);
+            for v in (0..self.n).rev().filter(|&v| v != root) {
+                let low = v - usize::from(v > root);
+                parents[v] = if parents[low] == low { root } else { up(parents[low]) };
+            }
+            parents[root] = root;
+        }
+        taken
+    }
+
+    /// No draw takes more steps than this: random steps of a walk, or vertices put back in place.
+    pub fn most_steps(&self) -> usize {
+        self.most_erased + 3 * self.n
+    }
+
+    /// Wilson's algorithm. False when too many steps were erased.
+    fn walk(&self, rng: &mut (impl Rng + ?Sized), next: &mut [usize], taken: &mut usize) -> bool {
+        let m = next.len();
+        let mut built = vec![false; m + 1];
+        built[m] = true;
+        let mut kept = 0;
+        for v in 0..m {
+            let mut u = v;
+            while !built[u] {
+                next[u] = self.step(rng, u);
+                u = next[u];
+                *taken += 1;
+                // At most m steps can still be kept: all others are erased for certain.
+                if *taken > self.most_erased + m {
+                    return false;
+                }
+            }
+            u = v;
+            while !built[u] {
+                built[u] = true;
+                kept += 1;
+                u = next[u];
+            }
+        }
+        for (v, parent) in next.iter_mut().enumerate() {
+            if *parent == m {
+                *parent = v;
+            }
+        }
+        *taken - kept <= self.most_erased
+    }
+
+    /// Where to from `v`? One random number: its high part picks a column, its low part decides on the alias.
+    #[inline]
+    fn step(&self, rng: &mut (impl Rng + ?Sized), v: usize) -> usize {
+        let width = self.n + 1 - usize::from(self.root.is_some());
+        let product = u128::from(rng.next_u64()) * width as u128;
+        let column = (product >> 64) as usize;
+        let step = self.steps[v * width + column];
+        if (product as u64) < step.threshold { column } else { step.alias as usize }
+    }
+}
+
+impl Undo {
+    fn new(n: usize, rates: &[f64]) -> Self {
+        if n == 0 {
+            return Self::Nothing;
+        }
+        // Scaled, so that sums cannot overflow; powers of two change no digit.
+        let largest = rates.iter().fold(0.0f64, |most, &rate| most.max(rate));
+        let exponent = super::rates::exponent_of(largest);
+        let scaled: Vec<f64> = rates.iter().map(|&rate| super::rates::scale_down(rate, exponent)).collect();
+        if let Some(lift) = Lift::<f64>::new(n, &scaled) {
+            return Self::Narrow(lift);
+        }
+        match Lift::<Wide>::new(n, rates) {
+            Some(lift) => Self::Wide(lift),
+            None => unreachable!("every vertex reaches a root, and exponents are unbounded"),
+        }
+    }
+}
+
+/// The vertex with the largest sum of rates: walks find it soonest.
+fn heaviest(n: usize, rates: &[f64]) -> usize {
+    let mut sums = vec![0.0; n];
+    for v in 0..n {
+        for u in 0..v {
+            sums[v] += rates[v * n + u];
+            sums[u] += rates[v * n + u];
+        }
+    }
+    (0..n).fold(0, |best, v| if sums[v] > sums[best] { v } else { best })
+}
+
+/// A symmetric matrix, of which the part below the diagonal is read, without the row and column of `root`, whose rates
+/// go to the diagonal.
+fn hang_up(n: usize, rates: &[f64], root: usize) -> Vec<f64> {
+    let edge = |u: usize, v: usize| rates[u.max(v) * n + u.min(v)];
+    let others: Vec<usize> = (0..n).filter(|&v| v != root).collect();
+    let rate = |v: usize, u: usize| if u == v { edge(v, root) } else { edge(v, u) };
+    others.iter().flat_map(|&v| others.iter().map(move |&u| rate(v, u))).collect()
+}
+
+/// Appends an alias table of `weights` (Vose's method); gives their sum.
+fn alias_table(weights: &[f64], table: &mut Vec<Step>) -> f64 {
+    let sum: f64 = weights.iter().sum();
+    let base = table.len();
+    // In units in which the mean is 1.
+    let scale = weights.len() as f64 / sum;
+    let mut height: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();
+    table.extend((0..weights.len()).map(|column| Step { threshold: u64::MAX, alias: column as u32 }));
+    let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..weights.len()).partition(|&c| height[c] < 1.0);
+    while let (Some(&low), Some(&high)) = (small.last(), large.last()) {
+        small.pop();
+        // 2⁶⁴ as a float; the cast saturates.
+        table[base + low] = Step { threshold: (height[low] * 1.8446744073709552e19) as u64, alias: high as u32 };
+        height[high] -= 1.0 - height[low];
+        if height[high] < 1.0 {
+            large.pop();
+            small.push(high);
+        }
+    }
+    // What is left is 1 up to rounding, unless it should never be taken at all.
+    for &column in small.iter().filter(|&&column| weights[column] == 0.0) {
+        let heaviest = (0..weights.len()).fold(0, |best, c| if weights[c] > weights[best] { c } else { best });
+        table[base + column] = Step { threshold: 0, alias: heaviest as u32 };
+    }
+    sum
+}
