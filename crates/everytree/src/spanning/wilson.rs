@@ -93,6 +93,14 @@ impl SpanningTrees {
         Ok(Self { n, root, rates, steps, walk, most_erased, lift: OnceLock::new() })
     }
 
+    /// Bounds the walk at another number of erased steps than the default, or (`None`) does not walk at all and undoes
+    /// an elimination for every tree. The distribution is the same; to compare.
+    pub fn walking(mut self, most_erased: Option<usize>) -> Self {
+        self.walk = most_erased.is_some();
+        self.most_erased = most_erased.unwrap_or(0);
+        self
+    }
+
     /// Draws one. The same state of `rng` gives the same tree.
     pub fn draw(&self, rng: &mut (impl Rng + ?Sized)) -> RootedForest {
         let mut parents = vec![0; self.n];
