@@ -1,109 +1,132 @@
-//! quick
-use everytree::spanning::*;
+//! Value, and value with marginals, per row: the kernel on rate matrices, and the forest backend on codes and counts.
+//!
+//! Prints CSV (`cargo xtask bench` makes a table of it). Arguments, all optional: sizes, to run only those.
+
+mod common;
+
+use common::{COLUMNS, best, cholesky_seconds, gemm_rate, names, on_threads, operations, thread_counts};
+use everytree::forest::{Backend, Codes, Counts, Cpu, Tables};
+use everytree::spanning::{Elimination, Kind, Real};
+use faer::traits::ComplexField;
 use rand::{RngExt, SeedableRng};
-use std::time::Instant;
-use rayon::prelude::*;
+use rand_pcg::Pcg64;
 
-fn best(mut f: impl FnMut()) -> f64 {
-    f();
-    let mut best = f64::MAX;
-    let start = Instant::now();
-    let mut rounds = 0;
-    while rounds < 3 || (start.elapsed().as_secs_f64() < 0.25 && rounds < 1000) {
-        let t = Instant::now();
-        f();
-        best = best.min(t.elapsed().as_secs_f64());
-        rounds += 1;
+const SIZES: [usize; 9] = [16, 32, 64, 100, 163, 294, 500, 1058, 1556];
+
+/// Rows enough for a tenth of a second on one core, and for every thread to have some.
+fn rows(n: usize, threads: usize) -> usize {
+    let groups = (1e9 / (n as f64).powi(3) / 16.0).clamp(1.0, 256.0) as usize;
+    if n > 288 {
+        ((4e9 / (n as f64).powi(3)) as usize).clamp(4, 64).next_multiple_of(threads)
+    } else {
+        16 * groups * threads
     }
-    best
 }
 
-fn gemm<T: Real + faer::traits::ComplexField>(n: usize, threads: usize) -> f64 {
-    let reps = (2e8 / (2.0 * (n as f64).powi(3))).ceil().max(1.0) as usize;
-    let mats: Vec<_> = (0..threads).map(|_| {
-        let a = faer::Mat::<T>::from_fn(n, n, |i, j| T::from_f64(((i * 7 + j * 3) % 11) as f64 / 11.0));
-        let b = a.clone();
-        let c = faer::Mat::<T>::zeros(n, n);
-        std::sync::Mutex::new((a, b, c))
-    }).collect();
-    let t = best(|| mats.par_iter().for_each(|m| {
-        let mut g = m.lock().unwrap();
-        let (a, b, c) = &mut *g;
-        for _ in 0..reps {
-            faer::linalg::matmul::matmul(c.as_mut(), faer::Accum::Replace, a.as_ref(), b.as_ref(), T::from_f64(1.0), faer::Par::Seq);
-        }
-    }));
-    2.0 * (n as f64).powi(3) * (reps * threads) as f64 / t / 1e9
-}
-
-fn kernel<T: Real>(kind: Kind, n: usize, route: Option<Route>, level: Level) -> (f64, f64) {
-    let rows = ((3e8 / (n as f64).powi(3)) as usize).clamp(4, 4096).div_ceil(32) * 32;
-    let rows = if n > 200 { ((2e9 / (n as f64).powi(3)) as usize).clamp(2, 64) } else { rows };
-    let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
-    let rates: Vec<T> = (0..rows * n * n).map(|_| T::from_f64(rng.random::<f64>() + 0.01)).collect();
-    let e = Elimination::<T>::with(kind, n, level, route).unwrap();
+/// Seconds a row for value alone and for both.
+fn kernel<T: Real>(kind: Kind, n: usize, rows: usize) -> (f64, f64) {
+    let mut rng = Pcg64::seed_from_u64(1);
+    let rates: Vec<T> = (0..rows * n * n).map(|_| T::from_f64(rng.random_range(0.01..1.0))).collect();
+    let elimination = Elimination::<T>::new(kind, n).expect("a size");
     let mut log = vec![0.0; rows];
-    let mut mu = vec![T::default(); rows * n * n];
-    let v = best(|| e.log_forests(&rates, &mut log).unwrap());
-    let m = best(|| e.marginals(&rates, &mut log, &mut mu).unwrap());
-    (v / rows as f64, m / rows as f64)
+    let mut marginals = vec![T::default(); rows * n * n];
+    let value = best(|| elimination.log_forests(&rates, &mut log).expect("rates"));
+    let both = best(|| elimination.marginals(&rates, &mut log, &mut marginals).expect("rates"));
+    (value / rows as f64, both / rows as f64)
 }
 
-fn backend<T: Real>(kind: Kind, n: usize, level: Level, states: usize, keep: usize) -> (f64, f64) {
-    use everytree::forest::*;
-    let rows = ((3e8 / (n as f64).powi(3)) as usize).clamp(4, 4096).div_ceil(256) * 256;
-    let rows = if n > 200 { ((4e9 / (n as f64).powi(3)) as usize).clamp(16, 64) } else { rows };
-    let mut rng = rand_pcg::Pcg64::seed_from_u64(1);
-    let tables = Tables::build(kind, &vec![states; n], |_, _, _, _| rng.random::<f64>() + 0.01).unwrap();
-    let codes: Vec<u8> = (0..rows * n).map(|_| (rng.random::<f64>() * states as f64) as u8).collect();
-    let codes = Codes::new(&codes, n).unwrap();
-    let cpu = Cpu::<T>::new().with_level(level).keeping(keep);
+/// The same through tables of `states` states and codes, with the counts added up.
+fn backend<T: Real>(kind: Kind, n: usize, rows: usize, states: usize, keep: bool) -> (f64, f64) {
+    let mut rng = Pcg64::seed_from_u64(1);
+    let tables =
+        Tables::build(kind, &vec![states; n], |_, _, _, _| rng.random_range(0.01..1.0)).expect("tables");
+    let codes: Vec<u8> = (0..rows * n).map(|_| rng.random_range(0..states) as u8).collect();
+    let codes = Codes::new(&codes, n).expect("codes");
+    let cpu = Cpu::<T>::new().keeping(if keep { usize::MAX } else { 0 });
     let prepared = cpu.prepare(&tables);
-    let mut trace = cpu.trace();
-    let mut log = vec![0.0; rows];
-    let weights = vec![1.0; rows];
-    let mut counts = Counts::new(&tables);
-    let v = best(|| { cpu.forward(&prepared, codes, &mut trace, &mut log).unwrap(); });
-    let m = best(|| {
-        cpu.forward(&prepared, codes, &mut trace, &mut log).unwrap();
-        cpu.backward(&prepared, &mut trace, &weights, &mut counts).unwrap();
+    let (mut trace, mut log) = (cpu.trace(), vec![0.0; rows]);
+    let (weights, mut counts) = (vec![1.0; rows], Counts::new(&tables));
+    let value = best(|| drop(cpu.forward(&prepared, codes, &mut trace, &mut log).expect("codes")));
+    let both = best(|| {
+        cpu.forward(&prepared, codes, &mut trace, &mut log).expect("codes");
+        cpu.backward(&prepared, &mut trace, &weights, &mut counts).expect("weights");
     });
-    (v / rows as f64, m / rows as f64)
+    (value / rows as f64, both / rows as f64)
 }
 
-fn table<T: Real + faer::traits::ComplexField>(name: &str, threads: usize, level: Level) {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    pool.install(|| {
-        let sizes: Vec<usize> = std::env::var("N").map(|s| s.split(",").map(|x| x.parse().unwrap()).collect()).unwrap_or(vec![16, 32, 64, 100, 163, 294, 500, 1058]); for n in sizes {
-            let g = gemm::<T>(n, threads);
-            print!("{name} {threads} n={n:5} gemm {g:6.1} |");
-            for kind in [Kind::Undirected, Kind::Directed] {
-                for route in [Route::Lanes, Route::Rows] {
-                    if route == Route::Lanes && n > 400 { continue; }
-                    if let Ok(only) = std::env::var("ONLY") { if only != format!("{kind:?}{route:?}") { continue; } }
-                    let (v, m) = kernel::<T>(kind, n, Some(route), level);
-                    let ops = (n as f64).powi(3) * if kind == Kind::Directed { 2.0 } else { 1.0 };
-                    let rate = ops / m / 1e9;
-                    print!(" {:.3?}{:?} {:8.2}us {:8.2}us {:.2} |", if kind == Kind::Directed {'d'} else {'u'}, route, v * 1e6, m * 1e6, rate / g);
-                }
-            }
-            if std::env::var("BACK").is_ok() {
-            for kind in [Kind::Undirected, Kind::Directed] {
-                for (k, keep) in [(2, 1 << 30), (2, 0), (4, 1 << 30)] {
-                    let (v, m) = backend::<T>(kind, n, level, k, keep);
-                    print!(" {kind:?} k={k} keep={} {:8.2}us {:8.2}us |", keep > 0, v * 1e6, m * 1e6);
-                }
-            }}
-            println!();
+/// What is asked of value and marginals: (goal, met).
+fn goal(
+    what: &str,
+    precision: &str,
+    all: bool,
+    n: usize,
+    both: f64,
+    of_gemm: f64,
+    kernel: f64,
+) -> (String, bool) {
+    match what {
+        "kernel" if precision == "f32" && all && n >= 300 => ("0.5 of GEMM".into(), of_gemm >= 0.5),
+        "kernel" if precision == "f32" && all && n >= 100 => ("0.33 of GEMM".into(), of_gemm >= 1.0 / 3.0),
+        "kernel" if precision == "f32" && !all && n == 16 => ("0.6 us".into(), both <= 0.6e-6),
+        "backend 2 states" if n >= 100 => {
+            (format!("{:.1} us", kernel * 4e6 / 3.0), both <= kernel * 4.0 / 3.0)
         }
-    });
+        _ => (String::new(), true),
+    }
+}
+
+fn measure<T: Real + ComplexField>(n: usize, threads: usize, all: bool) {
+    let gemm = gemm_rate::<T>(n, threads);
+    let faer = cholesky_seconds::<T>(n, threads);
+    for kind in [Kind::Undirected, Kind::Directed] {
+        let rows = crate::rows(n, threads);
+        let (name, precision) = names::<T>(kind);
+        let mut kernel_both = 0.0;
+        let mut line = |what: &str, (value, both): (f64, f64)| {
+            if what == "kernel" {
+                kernel_both = both;
+            }
+            let rate = operations(kind, n) / both / 1e9;
+            let (goal, met) = goal(what, precision, all, n, both, rate / gemm, kernel_both);
+            let met = if goal.is_empty() {
+                ""
+            } else if met {
+                "yes"
+            } else {
+                "no"
+            };
+            println!(
+                "{what},{name},{precision},{threads},{n},{:.3},{:.3},{rate:.1},{gemm:.1},{:.3},{:.3},{:.2},{goal},{met}",
+                value * 1e6,
+                both * 1e6,
+                rate / gemm,
+                faer * 1e6,
+                faer / both,
+            );
+        };
+        line("kernel", kernel::<T>(kind, n, rows));
+        // Whole chunks for every thread.
+        let rows = rows.next_multiple_of(32 * threads);
+        line("backend 2 states", backend::<T>(kind, n, rows, 2, true));
+        if precision == "f32" && all {
+            line("backend 2 states recomputing", backend::<T>(kind, n, rows, 2, false));
+            line("backend 4 states", backend::<T>(kind, n, rows, 4, true));
+        }
+    }
 }
 
 fn main() {
-    let level = match std::env::var("LEVEL").as_deref() { Ok("avx2") => Level::Avx2, Ok("portable") => Level::Portable, _ => Level::best() };
-    table::<f32>("f32", 1, level);
-    if std::env::var("ALL").is_ok() {
-    table::<f32>("f32", 2, level);
-    table::<f64>("f64", 1, level);
+    let asked: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    let sizes = if asked.is_empty() { SIZES.to_vec() } else { asked };
+    println!("{COLUMNS}");
+    let counts = thread_counts();
+    for &threads in &counts {
+        let all = Some(&threads) == counts.last();
+        for &n in &sizes {
+            on_threads(threads, || {
+                measure::<f32>(n, threads, all);
+                measure::<f64>(n, threads, all);
+            });
+        }
     }
 }

@@ -58,7 +58,14 @@ fn enumeration_is_complete() {
     }
 }
 
-fn check_against_integers<T: Real>(kind: Kind, n: usize, decades: f64, seed: u64, log_limit: f64, limit: f64) {
+fn check_against_integers<T: Real>(
+    kind: Kind,
+    n: usize,
+    decades: f64,
+    seed: u64,
+    log_limit: f64,
+    limit: f64,
+) {
     let q = rates::<T>(n, decades, seed);
     let (truth, mu) = exact(kind, n, &wide(&q));
     for route in [Route::Lanes, Route::Rows] {
@@ -66,7 +73,10 @@ fn check_against_integers<T: Real>(kind: Kind, n: usize, decades: f64, seed: u64
         let (log, marginals) = elimination.one(&q).unwrap();
         assert!((log - truth).abs() <= log_limit, "{kind:?} n={n} {decades} decades: {log} against {truth}");
         for (found, expected) in wide(&marginals).iter().zip(&mu) {
-            assert!((found - expected).abs() <= limit, "{kind:?} n={n} {decades}: {found} against {expected}");
+            assert!(
+                (found - expected).abs() <= limit,
+                "{kind:?} n={n} {decades}: {found} against {expected}"
+            );
         }
     }
 }
@@ -156,7 +166,8 @@ fn marginals_are_the_gradient() {
 #[test]
 fn unit_weights_count_labelled_trees() {
     for n in (2..=300usize).step_by(7).chain([300]) {
-        let (log, marginals) = Elimination::<f64>::new(Kind::Undirected, n).unwrap().one(&vec![1.0; n * n]).unwrap();
+        let (log, marginals) =
+            Elimination::<f64>::new(Kind::Undirected, n).unwrap().one(&vec![1.0; n * n]).unwrap();
         let truth = (n as f64 - 2.0) * (n as f64).ln();
         assert!((log - truth).abs() <= 1e-12 * n as f64, "{n}: {log} {truth}");
         assert!((marginals[1] - 2.0 / n as f64).abs() < 1e-12);
@@ -227,7 +238,9 @@ fn a_batch_gives_each_row_what_it_gets_alone() {
 
 #[test]
 fn bad_rates_are_named() {
-    for (bad, shown) in [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (-1e-300, "-0.000"), (f64::NEG_INFINITY, "-inf")] {
+    for (bad, shown) in
+        [(f64::NAN, "NaN"), (f64::INFINITY, "inf"), (-1e-300, "-0.000"), (f64::NEG_INFINITY, "-inf")]
+    {
         for kind in KINDS {
             for n in [5, 300] {
                 let elimination = Elimination::<f64>::new(kind, n).unwrap();
@@ -236,13 +249,17 @@ fn bad_rates_are_named() {
                 let error = elimination.log_forests(&q, &mut [0.0; 3]).unwrap_err();
                 assert!(matches!(error, RateError::BadRate { row: 2, vertex: 4, other: 1, .. }), "{error}");
                 let text = error.to_string();
-                assert!(text.starts_with("row 2: the rate from vertex 4 to vertex 1 is ") && text.contains(shown));
+                assert!(
+                    text.starts_with("row 2: the rate from vertex 4 to vertex 1 is ") && text.contains(shown)
+                );
             }
         }
     }
     // What is not read is not judged: the diagonal and what is above it, undirected. Zero may carry a sign.
     let q = [f64::NAN, f64::NAN, 2.0, f64::INFINITY];
-    assert!((Elimination::<f64>::new(Kind::Undirected, 2).unwrap().one(&q).unwrap().0 - 2f64.ln()).abs() < 1e-15);
+    assert!(
+        (Elimination::<f64>::new(Kind::Undirected, 2).unwrap().one(&q).unwrap().0 - 2f64.ln()).abs() < 1e-15
+    );
     let q = [1.0, -0.0, -0.0, 1.0];
     assert_eq!(Elimination::<f64>::new(Kind::Directed, 2).unwrap().one(&q).unwrap().0, 0.0);
 }

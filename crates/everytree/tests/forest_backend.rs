@@ -13,7 +13,8 @@ const KINDS: [Kind; 2] = [Kind::Undirected, Kind::Directed];
 /// Tables with rates over three decades, and rows of random codes.
 fn example(kind: Kind, states: &[usize], rows: usize, seed: u64) -> (Tables, Vec<u8>) {
     let mut rng = Pcg64::seed_from_u64(seed);
-    let tables = Tables::build(kind, states, |_, _, _, _| 10f64.powf(1.0 - 3.0 * rng.random::<f64>())).unwrap();
+    let tables =
+        Tables::build(kind, states, |_, _, _, _| 10f64.powf(1.0 - 3.0 * rng.random::<f64>())).unwrap();
     let codes = (0..rows).flat_map(|_| states.to_vec()).map(|k| rng.random_range(0..k) as u8).collect();
     (tables, codes)
 }
@@ -94,7 +95,10 @@ fn compare<T: Real>(kind: Kind, states: &[usize], rows: usize, tolerance: f64) {
     for level in Level::available() {
         let (found, counts) = run(&Cpu::<T>::new().with_level(level), &tables, &codes, &weights);
         for (a, b) in found.iter().zip(&logs) {
-            assert!((a - b).abs() < tolerance * states.len() as f64, "{kind:?} {level:?}: log F {a} against {b}");
+            assert!(
+                (a - b).abs() < tolerance * states.len() as f64,
+                "{kind:?} {level:?}: log F {a} against {b}"
+            );
         }
         let total: f64 = weights.iter().sum();
         for (a, b) in every_count(&tables, &counts).iter().zip(&truth) {
@@ -117,7 +121,9 @@ fn agrees_with_enumeration_for_any_number_of_states() {
 fn agrees_with_the_elimination_at_every_size() {
     for kind in KINDS {
         let mixed: Vec<usize> = (0..40).map(|v| 2 + [0, 0, 1, 3][v % 4]).collect();
-        for (states, rows) in [(vec![2; 17], 300), (mixed, 70), (vec![2; 100], 20), (vec![3; 70], 20), (vec![2; 310], 3)] {
+        for (states, rows) in
+            [(vec![2; 17], 300), (mixed, 70), (vec![2; 100], 20), (vec![3; 70], 20), (vec![2; 310], 3)]
+        {
             compare::<f64>(kind, &states, rows, 1e-11);
             compare::<f32>(kind, &states, rows, 1e-5);
         }
@@ -155,7 +161,8 @@ fn counts_add_up_to_the_weights() {
         let (_, counts) = run(&Cpu::<f32>::new(), &tables, &codes, &weights);
         assert!(every_count(&tables, &counts).iter().all(|&count| count >= 0.0));
         if kind == Kind::Undirected {
-            let edges: f64 = (0..60).flat_map(|v| (0..v).map(move |u| (v, u))).map(|(v, u)| counts.edge(v, u)).sum();
+            let edges: f64 =
+                (0..60).flat_map(|v| (0..v).map(move |u| (v, u))).map(|(v, u)| counts.edge(v, u)).sum();
             assert!((edges / total - 59.0).abs() < 59e-5, "{edges}");
         } else {
             for v in 0..60 {
@@ -239,7 +246,10 @@ fn rates_beyond_f32_are_recomputed() {
         assert!(summary.impossible.is_empty() && weak > 10);
         let (log, counts) = run(&cpu, &tables, &codes, &weights);
         log.iter().zip(&logs).for_each(|(a, b)| assert!((a - b).abs() < 1e-5, "{a} {b}"));
-        every_count(&tables, &counts).iter().zip(&truth).for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{a} {b}"));
+        every_count(&tables, &counts)
+            .iter()
+            .zip(&truth)
+            .for_each(|(a, b)| assert!((a - b).abs() < 1e-4, "{a} {b}"));
     }
 }
 
@@ -247,9 +257,11 @@ fn rates_beyond_f32_are_recomputed() {
 fn a_trace_can_be_used_again_for_other_tables_and_fewer_rows() {
     let cpu = Cpu::<f64>::new();
     let mut trace = cpu.trace();
-    for (kind, states, rows) in
-        [(Kind::Undirected, vec![2; 10], 700), (Kind::Undirected, vec![2; 10], 3), (Kind::Directed, vec![3; 7], 300)]
-    {
+    for (kind, states, rows) in [
+        (Kind::Undirected, vec![2; 10], 700),
+        (Kind::Undirected, vec![2; 10], 3),
+        (Kind::Directed, vec![3; 7], 300),
+    ] {
         let (tables, codes) = example(kind, &states, rows, 2);
         let weights = vec![1.0; rows];
         let prepared = cpu.prepare(&tables);
@@ -271,7 +283,8 @@ fn a_trace_can_be_used_again_for_other_tables_and_fewer_rows() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let error = Tables::build(Kind::Directed, &[2, 3], |v, a, u, _| if (v, a, u) == (1, 2, 0) { -1.0 } else { 1.0 });
+    let error =
+        Tables::build(Kind::Directed, &[2, 3], |v, a, u, _| if (v, a, u) == (1, 2, 0) { -1.0 } else { 1.0 });
     assert_eq!(
         error.unwrap_err().to_string(),
         "the rate of variable 1 in state 2 towards variable 0 in state 0 is -1; rates must be finite and not negative"
@@ -292,7 +305,8 @@ fn what_is_wrong_is_named() {
     let prepared = cpu.prepare(&tables);
     let mut trace = cpu.trace();
     let mut log = [0.0; 2];
-    let error = cpu.forward(&prepared, Codes::new(&[0u8, 2, 1, 3], 2).unwrap(), &mut trace, &mut log).unwrap_err();
+    let error =
+        cpu.forward(&prepared, Codes::new(&[0u8, 2, 1, 3], 2).unwrap(), &mut trace, &mut log).unwrap_err();
     assert_eq!(error.to_string(), "row 1: code 3 of variable 1 is not one of its 3 states");
     let error = Codes::new(&[0u8, 1, 0], 2).unwrap_err();
     assert_eq!(error.to_string(), "codes has 3 entries where 4 are needed");

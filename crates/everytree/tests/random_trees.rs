@@ -59,7 +59,10 @@ fn chi_square(kind: Kind, n: usize, rates: &[f64], trees: &SpanningTrees, seed: 
         assert!(rare_seen <= rare + 6.0 * (rare.sqrt() + 1.0));
     }
     let limit = chi_square_limit(cells - 1.0);
-    assert!(cells > 1.0 && statistic < limit, "{kind:?} n={n}: {statistic} with {cells} cells, limit {limit}");
+    assert!(
+        cells > 1.0 && statistic < limit,
+        "{kind:?} n={n}: {statistic} with {cells} cells, limit {limit}"
+    );
 }
 
 fn uniform(n: usize) -> Vec<f64> {
@@ -183,8 +186,14 @@ fn products_beyond_f64_are_drawn_correctly() {
         q[v * n + 1] = tiny;
     }
     let trees = SpanningTrees::new(Kind::Undirected, n, &q).unwrap();
-    chi_square(Kind::Undirected, n, &q.iter().map(|x| if *x < 0.5 { x / tiny * 1e-9 } else { *x }).collect::<Vec<_>>(),
-        &trees, 3, 20_000);
+    chi_square(
+        Kind::Undirected,
+        n,
+        &q.iter().map(|x| if *x < 0.5 { x / tiny * 1e-9 } else { *x }).collect::<Vec<_>>(),
+        &trees,
+        3,
+        20_000,
+    );
 }
 
 #[test]
@@ -196,7 +205,10 @@ fn same_seed_same_tree() {
         // The first sampler has already drawn others: what it has prepared since must not matter.
         (0..50).for_each(|seed| drop(first.draw(&mut Pcg64::seed_from_u64(seed))));
         for seed in 0..20 {
-            assert_eq!(first.draw(&mut Pcg64::seed_from_u64(seed)), second.draw(&mut Pcg64::seed_from_u64(seed)));
+            assert_eq!(
+                first.draw(&mut Pcg64::seed_from_u64(seed)),
+                second.draw(&mut Pcg64::seed_from_u64(seed))
+            );
         }
     }
 }
@@ -215,5 +227,8 @@ fn what_cannot_be_drawn_is_refused() {
         RateError::BadRate { vertex: 0, other: 1, .. }
     ));
     assert!(SpanningTrees::new(Kind::Undirected, 0, &[]).is_err());
-    assert_eq!(SpanningTrees::new(Kind::Undirected, 1, &[0.0]).unwrap().draw(&mut Pcg64::seed_from_u64(0)).len(), 1);
+    assert_eq!(
+        SpanningTrees::new(Kind::Undirected, 1, &[0.0]).unwrap().draw(&mut Pcg64::seed_from_u64(0)).len(),
+        1
+    );
 }

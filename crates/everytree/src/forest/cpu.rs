@@ -256,8 +256,9 @@ fn check_codes<T: Real>(tables: &Prepared<T>, codes: Codes<'_>) -> Result<(), Fo
 
 /// Adds what every chunk found, chunk after chunk for every place; different places by different threads.
 fn add_in_order<T: Real>(tables: &Prepared<T>, shares: &[Share<T>], counts: &mut [f64]) {
-    let variable_of: Vec<usize> =
-        (0..tables.variables()).flat_map(|v| (tables.offsets[v]..tables.offsets[v + 1]).map(move |_| v)).collect();
+    let variable_of: Vec<usize> = (0..tables.variables())
+        .flat_map(|v| (tables.offsets[v]..tables.offsets[v + 1]).map(move |_| v))
+        .collect();
     counts.par_chunks_mut(tables.total).enumerate().with_min_len(16).for_each(|(state, line)| {
         let places = tables.places(variable_of[state], state);
         for share in shares {
@@ -377,7 +378,14 @@ impl<T: Real> Chunk<T> {
             let kept = self.factors.get(number);
             if kept.is_none() {
                 let mut source = Lookup { tables, states: &self.states };
-                T::forward_lookup(kernel, &mut source, some.clone(), spare, scratch, &mut again[..some.len()]);
+                T::forward_lookup(
+                    kernel,
+                    &mut source,
+                    some.clone(),
+                    spare,
+                    scratch,
+                    &mut again[..some.len()],
+                );
             }
             T::backward_lookup(kernel, &mut tally, some, kept.unwrap_or(spare), scratch);
         }

@@ -95,7 +95,8 @@ impl<T: Real> Source<T> for Lookup<'_, T> {
                     let right = T::at_least(simd, code[u], half);
                     let rate = |place: usize| T::splat(simd, tables.rates[place]);
                     let zeroth = T::select(simd, right, rate(top + left + 1), rate(top + left));
-                    let first = T::select(simd, right, rate(top + total + left + 1), rate(top + total + left));
+                    let first =
+                        T::select(simd, right, rate(top + total + left + 1), rate(top + total + left));
                     line[u + skip] = T::select(simd, upper, first, zeroth);
                 } else if u != v {
                     let there = &index[u * lanes..(u + 1) * lanes];

@@ -56,7 +56,13 @@ impl Tables {
                         let value = rate(v, a, u, b);
                         if !(value >= 0.0 && value.is_finite()) {
                             let (state, other, other_state) = (a, u, b);
-                            return Err(ForestError::BadRate { variable: v, state, other, other_state, value });
+                            return Err(ForestError::BadRate {
+                                variable: v,
+                                state,
+                                other,
+                                other_state,
+                                value,
+                            });
                         }
                         rates[(offsets[v] + a) * total + offsets[u] + b] = value;
                     }

@@ -77,7 +77,12 @@ impl<T: Real> Elimination<T> {
     /// Directed: `(v, u)` is the probability that u is the parent of v, `(v, v)` that v is a root; a row sums to 1.
     /// Undirected: `(u, v)` and `(v, u)` are the probability that the edge {u, v} is in the tree, which add up to
     /// `n − 1` over all edges; the diagonal is 0. All zero where no forest has a positive weight.
-    pub fn marginals(&self, rates: &[T], log_forest: &mut [f64], marginals: &mut [T]) -> Result<(), RateError> {
+    pub fn marginals(
+        &self,
+        rates: &[T],
+        log_forest: &mut [f64],
+        marginals: &mut [T],
+    ) -> Result<(), RateError> {
         self.run(rates, log_forest, Some(marginals))
     }
 
@@ -101,7 +106,9 @@ impl<T: Real> Elimination<T> {
                 .zip(rates.par_chunks(group * square))
                 .zip(marginals.par_chunks_mut(group * square))
                 .enumerate()
-                .try_for_each(|(number, ((log, rates), out))| self.group(number * group, rates, log, Some(out))),
+                .try_for_each(|(number, ((log, rates), out))| {
+                    self.group(number * group, rates, log, Some(out))
+                }),
         }
     }
 
@@ -461,7 +468,11 @@ mod tests {
             let matrix: Vec<f64> = rates[row * n * n..(row + 1) * n * n].iter().map(|&x| x.into()).collect();
             let (truth, mu) = sum_forests(kind, n, &matrix, true);
             let place = format!("{kind:?} n={n} {level:?} {route:?} row {row}");
-            assert!((log[row] - truth).abs() <= tolerance * (n as f64).max(1.0), "{place}: {} {truth}", log[row]);
+            assert!(
+                (log[row] - truth).abs() <= tolerance * (n as f64).max(1.0),
+                "{place}: {} {truth}",
+                log[row]
+            );
             for (found, expected) in marginals[row * n * n..].iter().zip(&mu) {
                 let found: f64 = (*found).into();
                 assert!((found - expected).abs() <= tolerance, "{place}: {found} {expected}");

@@ -25,11 +25,37 @@ pub(crate) struct Lift<S> {
     out: Vec<S>,
     /// `out`, transposed: `from[j·n + k]`.
     from: Vec<S>,
+    /// Sums of `out` up to and with j.
+    sums: Vec<f64>,
     pivots: Vec<S>,
 }
 
+/// The end of a list.
+const NOBODY: usize = usize::MAX;
 /// Marks an edge that was there from the beginning.
 const DIRECT: usize = usize::MAX;
+
+/// How the edge from each vertex to its parent came about: directly, or via a vertex yet to come back.
+struct Origins {
+    of: Vec<usize>,
+    /// Those that came via k are in a list that begins here…
+    first: Vec<usize>,
+    /// …and goes on here.
+    next: Vec<usize>,
+}
+
+impl Origins {
+    fn new(n: usize) -> Self {
+        Self { of: vec![DIRECT; n], first: vec![NOBODY; n], next: vec![NOBODY; n] }
+    }
+
+    fn remember(&mut self, i: usize, via: usize) {
+        self.of[i] = via;
+        if via != DIRECT {
+            self.next[i] = std::mem::replace(&mut self.first[via], i);
+        }
+    }
+}
 
 impl<S: Scalar> Lift<S> {
     /// Eliminates the rates `q[v·n + u]` with root rates on the diagonal, of which some forest is known to have a
@@ -40,6 +66,7 @@ impl<S: Scalar> Lift<S> {
         let mut root: Vec<S> = (0..n).map(|v| q[v * n + v]).collect();
         let zero = S::new(0.0);
         let (mut out, mut from) = (vec![zero; n * (n + 1)], vec![zero; n * (n + 1)]);
+        let mut sums = vec![0.0; n * (n + 1)];
         let mut pivots = Vec::with_capacity(n);
         for k in 0..n {
             let mut p = root[k];
@@ -49,10 +76,13 @@ impl<S: Scalar> Lift<S> {
             if !p.is_safe_pivot() || p.is_zero() {
                 return None;
             }
+            let mut sum = 0.0;
             for j in k + 1..=n {
                 let step = if j == n { root[k] } else { q[k * n + j] } / p;
                 out[k * (n + 1) + j] = step;
                 from[j * n + k] = step;
+                sum += step.value();
+                sums[k * (n + 1) + j] = sum;
             }
             for i in k + 1..n {
                 let rate = q[i * n + k];
@@ -63,39 +93,24 @@ impl<S: Scalar> Lift<S> {
             }
             pivots.push(p);
         }
-        Some(Self { n, rates, into: q, out, from, pivots })
+        Some(Self { n, rates, into: q, out, from, sums, pivots })
     }
 
     /// Draws a forest: the parent of every vertex, a root its own.
     pub fn draw(&self, rng: &mut (impl Rng + ?Sized), parents: &mut [usize]) {
         let n = self.n;
-        // How the edge from each vertex to its parent came about: directly, or via a vertex yet to come back.
-        let mut origin = vec![DIRECT; n];
-        // Whose subtree a vertex is in: of somebody in C, or not, or not yet known.
-        let mut below = vec![None; n + 1];
+        let mut origins = Origins::new(n);
         for k in (0..n).rev() {
-            below[k + 1..].fill(None);
-            below[n] = Some(false);
-            let mut some_below = false;
-            for i in k + 1..n {
-                if origin[i] == k {
-                    below[i] = Some(true);
-                    some_below = true;
-                }
-            }
-            if some_below {
-                (k + 1..n).for_each(|i| self.settle(i, parents, &mut below));
-            }
-            let allowed = |j: usize| !some_below || below[j] == Some(false);
-            let steps = &self.out[k * (n + 1)..(k + 1) * (n + 1)];
-            let j = pick(rng, (k + 1..=n).filter(|&j| allowed(j)).map(|j| (j, steps[j])));
-            parents[k] = j;
-            origin[k] = self.origin(rng, k, j, k, self.pivots[k] * steps[j]);
-            for i in k + 1..n {
-                if origin[i] == k {
-                    parents[i] = k;
-                    origin[i] = self.origin(rng, i, k, k, self.into[i * n + k]);
-                }
+            let parent = self.parent(rng, k, parents, &origins);
+            parents[k] = parent;
+            let step = self.out[k * (n + 1) + parent];
+            origins.remember(k, self.origin(rng, k, parent, k, self.pivots[k] * step));
+            let mut i = origins.first[k];
+            while i != NOBODY {
+                parents[i] = k;
+                let following = origins.next[i];
+                origins.remember(i, self.origin(rng, i, k, k, self.into[i * n + k]));
+                i = following;
             }
         }
         for (v, parent) in parents.iter_mut().enumerate() {
@@ -105,18 +120,30 @@ impl<S: Scalar> Lift<S> {
         }
     }
 
-    /// Finds out for `i`, and all on its way upwards, whether it is below somebody in C.
-    fn settle(&self, i: usize, parents: &[usize], below: &mut [Option<bool>]) {
-        let mut top = i;
-        while below[top].is_none() {
-            top = parents[top];
+    /// Under whom k comes back: anybody outside the subtrees of those that came via k, in proportion to k's rates.
+    ///
+    /// Mostly one of the first few draws without regard to the subtrees is allowed; taking the first such is the same
+    /// distribution. When none is, all are weighed.
+    fn parent(&self, rng: &mut (impl Rng + ?Sized), k: usize, parents: &[usize], origins: &Origins) -> usize {
+        let n = self.n;
+        let allowed = |j: usize| {
+            let mut v = j;
+            while v != n && origins.of[v] != k {
+                v = parents[v];
+            }
+            v == n
+        };
+        let restricted = origins.first[k] != NOBODY;
+        let sums = &self.sums[k * (n + 1)..(k + 1) * (n + 1)];
+        for _ in 0..8 {
+            let target = rng.random::<f64>() * sums[n];
+            let j = k + 1 + sums[k + 1..n].partition_point(|&sum| sum <= target);
+            if !restricted || allowed(j) {
+                return j;
+            }
         }
-        let answer = below[top];
-        let mut v = i;
-        while below[v].is_none() {
-            below[v] = answer;
-            v = parents[v];
-        }
+        let steps = &self.out[k * (n + 1)..(k + 1) * (n + 1)];
+        pick(rng, (k + 1..=n).filter(|&j| allowed(j)).map(|j| (j, steps[j])))
     }
 
     /// Which share of the rate `total` of the edge from `a` to `b`, among vertices from `k` on, is it: the original
@@ -132,7 +159,10 @@ impl<S: Scalar> Lift<S> {
 }
 
 /// One of the choices, in proportion to its weight; at least one weight is positive.
-fn pick<S: Scalar>(rng: &mut (impl Rng + ?Sized), choices: impl Iterator<Item = (usize, S)> + Clone) -> usize {
+fn pick<S: Scalar>(
+    rng: &mut (impl Rng + ?Sized),
+    choices: impl Iterator<Item = (usize, S)> + Clone,
+) -> usize {
     let total = choices.clone().fold(S::new(0.0), |sum, (_, weight)| sum + weight);
     pick_of(rng, choices, total)
 }

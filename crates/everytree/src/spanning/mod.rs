@@ -44,7 +44,6 @@ mod tree;
 mod wide;
 mod wilson;
 
-
 pub use elimination::Elimination;
 pub(crate) use elimination::sum_forests;
 pub use kernel::Route;

@@ -31,7 +31,9 @@ impl Kind {
 #[non_exhaustive]
 pub enum RateError {
     /// A rate that is NaN, infinite or negative.
-    #[error("row {row}: the rate from vertex {vertex} to vertex {other} is {value}; rates must be finite and not negative")]
+    #[error(
+        "row {row}: the rate from vertex {vertex} to vertex {other} is {value}; rates must be finite and not negative"
+    )]
     BadRate {
         /// Row of the batch.
         row: usize,

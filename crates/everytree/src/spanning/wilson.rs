@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 /// Draws random spanning trees, or rooted forests, of one rate matrix (see [`Kind`]).
 ///
 /// Preparing takes `O(n²)`, plus `O(n³)` once at the first tree that takes too long to walk. A draw takes at most
-/// [`SpanningTrees::most_steps`] steps, whatever the rates are. Memory: `16 n²` bytes, and `32 n²` more once the other
+/// [`SpanningTrees::most_steps`] steps, whatever the rates are. Memory: `24 n²` bytes, and `40 n²` more once the other
 /// method is prepared.
 #[derive(Debug)]
 pub struct SpanningTrees {
@@ -238,7 +238,8 @@ fn alias_table(weights: &[f64], table: &mut Vec<Step>) -> f64 {
     while let (Some(&low), Some(&high)) = (small.last(), large.last()) {
         small.pop();
         // 2⁶⁴ as a float; the cast saturates.
-        table[base + low] = Step { threshold: (height[low] * 1.8446744073709552e19) as u64, alias: high as u32 };
+        table[base + low] =
+            Step { threshold: (height[low] * 1.8446744073709552e19) as u64, alias: high as u32 };
         height[high] -= 1.0 - height[low];
         if height[high] < 1.0 {
             large.pop();
@@ -247,7 +248,8 @@ fn alias_table(weights: &[f64], table: &mut Vec<Step>) -> f64 {
     }
     // What is left is 1 up to rounding, unless it should never be taken at all.
     for &column in small.iter().filter(|&&column| weights[column] == 0.0) {
-        let heaviest = (0..weights.len()).fold(0, |best, c| if weights[c] > weights[best] { c } else { best });
+        let heaviest =
+            (0..weights.len()).fold(0, |best, c| if weights[c] > weights[best] { c } else { best });
         table[base + column] = Step { threshold: 0, alias: heaviest as u32 };
     }
     sum

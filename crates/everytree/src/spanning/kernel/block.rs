@@ -133,7 +133,12 @@ pub(crate) fn two_rows<E>(data: &mut [E], width: usize, to: usize, from: usize) 
 /// Eliminates the vertices `low .. high` of the block, of which `rates` and `outside` are given (and used up).
 /// Fills `up`, `down` and `inverse`, and writes the pivots.
 #[inline(always)]
-pub(crate) fn eliminate<F: Field>(f: F, block: &mut Block<'_, F::Element>, span: Span, pivots: &mut [F::Element]) {
+pub(crate) fn eliminate<F: Field>(
+    f: F,
+    block: &mut Block<'_, F::Element>,
+    span: Span,
+    pivots: &mut [F::Element],
+) {
     let b = block.size;
     let zero = f.constant(0.0);
     block.up.fill(zero);

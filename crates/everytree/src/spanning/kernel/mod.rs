@@ -106,7 +106,16 @@ impl<T: Real> Kernel<T> {
         let register = level.run(CountLanes::<T>(PhantomData));
         let (block, line) = match route {
             // Elements are whole registers; the stride is odd so that columns spread over the cache.
-            Route::Lanes => (if size <= 24 { 4 } else if size <= 128 { 6 } else { 12 }, 1),
+            Route::Lanes => (
+                if size <= 24 {
+                    4
+                } else if size <= 128 {
+                    6
+                } else {
+                    12
+                },
+                1,
+            ),
             Route::Rows => (if size < 400 { 16 } else { 32 }, 64 / size_of::<T>()),
         };
         // An odd number of cache lines from row to row.
@@ -133,11 +142,7 @@ impl<T: Real> Kernel<T> {
 
     pub fn factors(&self) -> Factors<T> {
         let size = self.shape.blocks() * self.shape.block * self.lanes;
-        Factors {
-            q: zeros(self.shape.matrix() * self.lanes),
-            pivots: zeros(size),
-            inverses: zeros(size),
-        }
+        Factors { q: zeros(self.shape.matrix() * self.lanes), pivots: zeros(size), inverses: zeros(size) }
     }
 
     pub fn scratch(&self) -> Scratch<T> {
@@ -236,7 +241,9 @@ pub(crate) fn numbers<T: Real, S: Simd>(registers: &[T::Vector<S>]) -> &[T] {
 #[inline(always)]
 pub(crate) fn numbers_mut<T: Real, S: Simd>(registers: &mut [T::Vector<S>]) -> &mut [T] {
     // SAFETY: as above; any bit pattern is a number.
-    unsafe { std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), registers.len() * T::lanes::<S>()) }
+    unsafe {
+        std::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), registers.len() * T::lanes::<S>())
+    }
 }
 
 struct Forward<'a, T, Src> {

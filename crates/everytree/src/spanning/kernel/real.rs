@@ -13,9 +13,7 @@ pub(crate) const TINY_F32: f32 = 1.0 / (1u128 << 80) as f32;
 pub(crate) const TINY_F64: f64 = f64::from_bits((1023 - 600) << 52);
 
 /// A floating-point precision in which forests can be summed: `f32` or `f64`.
-pub trait Real:
-    Compiled + Copy + Debug + Default + PartialOrd + Send + Sync + Into<f64> + 'static
-{
+pub trait Real: Compiled + Copy + Debug + Default + PartialOrd + Send + Sync + Into<f64> + 'static {
     /// A register of numbers.
     #[doc(hidden)]
     type Vector<S: Simd>: Copy;
