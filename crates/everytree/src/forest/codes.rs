@@ -40,7 +40,7 @@ impl Code for u16 {
 impl<'a> Codes<'a> {
     /// Rows of `variables` codes each, of one byte (`u8`) or two (`u16`).
     pub fn new<C: Code>(codes: &'a [C], variables: usize) -> Result<Self, ForestError> {
-        if variables == 0 || codes.len() % variables != 0 {
+        if variables == 0 || !codes.len().is_multiple_of(variables) {
             let expected = codes.len().div_ceil(variables.max(1)) * variables;
             return Err(ForestError::Length { what: "codes", found: codes.len(), expected });
         }

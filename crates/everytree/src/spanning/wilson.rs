@@ -80,11 +80,12 @@ impl SpanningTrees {
         let mut steps = Vec::with_capacity(m * (m + 1));
         let mut weights = vec![0.0; m + 1];
         let (mut all, mut to_root) = (0.0, 0.0);
+        let mut work = AliasWork::default();
         for v in 0..m {
             weights[..m].copy_from_slice(&rates[v * m..(v + 1) * m]);
             weights[m] = std::mem::take(&mut weights[v]);
             to_root += weights[m];
-            all += alias_table(&weights, &mut steps);
+            all += work.alias_table(&weights, &mut steps);
         }
         // About as much work as undoing an elimination would be.
         let most_erased = m * m / 4 + 64;
@@ -226,31 +227,42 @@ fn hang_up(n: usize, rates: &[f64], root: usize) -> Vec<f64> {
     others.iter().flat_map(|&v| others.iter().map(move |&u| rate(v, u))).collect()
 }
 
-/// Appends an alias table of `weights` (Vose's method); gives their sum.
-fn alias_table(weights: &[f64], table: &mut Vec<Step>) -> f64 {
-    let sum: f64 = weights.iter().sum();
-    let base = table.len();
-    // In units in which the mean is 1.
-    let scale = weights.len() as f64 / sum;
-    let mut height: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();
-    table.extend((0..weights.len()).map(|column| Step { threshold: u64::MAX, alias: column as u32 }));
-    let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..weights.len()).partition(|&c| height[c] < 1.0);
-    while let (Some(&low), Some(&high)) = (small.last(), large.last()) {
-        small.pop();
-        // 2⁶⁴ as a float; the cast saturates.
-        table[base + low] =
-            Step { threshold: (height[low] * 1.8446744073709552e19) as u64, alias: high as u32 };
-        height[high] -= 1.0 - height[low];
-        if height[high] < 1.0 {
-            large.pop();
-            small.push(high);
+/// Work space to build alias tables, one after the other.
+#[derive(Default)]
+struct AliasWork {
+    height: Vec<f64>,
+    small: Vec<usize>,
+    large: Vec<usize>,
+}
+
+impl AliasWork {
+    /// Appends an alias table of `weights` (Vose's method); gives their sum.
+    fn alias_table(&mut self, weights: &[f64], table: &mut Vec<Step>) -> f64 {
+        let Self { height, small, large } = self;
+        let sum: f64 = weights.iter().sum();
+        let base = table.len();
+        // In units in which the mean is 1.
+        let scale = weights.len() as f64 / sum;
+        height.clear();
+        height.extend(weights.iter().map(|weight| weight * scale));
+        small.clear();
+        large.clear();
+        for (column, &height) in height.iter().enumerate() {
+            table.push(Step { threshold: u64::MAX, alias: column as u32 });
+            if height < 1.0 { small.push(column) } else { large.push(column) }
         }
+        while let (Some(&low), Some(&high)) = (small.last(), large.last()) {
+            small.pop();
+            // 2⁶⁴ as a float; the cast saturates.
+            let threshold = (height[low] * 1.8446744073709552e19) as u64;
+            table[base + low] = Step { threshold, alias: high as u32 };
+            height[high] -= 1.0 - height[low];
+            if height[high] < 1.0 {
+                large.pop();
+                small.push(high);
+            }
+        }
+        // What is left has height 1 up to rounding.
+        sum
     }
-    // What is left is 1 up to rounding, unless it should never be taken at all.
-    for &column in small.iter().filter(|&&column| weights[column] == 0.0) {
-        let heaviest =
-            (0..weights.len()).fold(0, |best, c| if weights[c] > weights[best] { c } else { best });
-        table[base + column] = Step { threshold: 0, alias: heaviest as u32 };
-    }
-    sum
 }

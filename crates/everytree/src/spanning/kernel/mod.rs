@@ -105,7 +105,7 @@ impl<T: Real> Kernel<T> {
         let route = route.unwrap_or(by_default);
         let register = level.run(CountLanes::<T>(PhantomData));
         let (block, line) = match route {
-            // Elements are whole registers; the stride is odd so that columns spread over the cache.
+            // Elements are whole registers, about a cache line each.
             Route::Lanes => (
                 if size <= 24 {
                     4
@@ -118,9 +118,9 @@ impl<T: Real> Kernel<T> {
             ),
             Route::Rows => (if size < 400 { 16 } else { 32 }, 64 / size_of::<T>()),
         };
-        // An odd number of cache lines from row to row.
-        let stride = (size.div_ceil(block) * block / line | 1) * line;
-        let stride = if stride < size.div_ceil(block) * block { stride + 2 * line } else { stride };
+        // An odd number of cache lines from row to row, so that a column spreads over the whole cache. Blocks are whole
+        // lines.
+        let stride = ((size.div_ceil(block) * block / line) | 1) * line;
         Self {
             kind,
             level,
