@@ -65,6 +65,15 @@ fn lanes_up_to(kind: Kind) -> usize {
     }
 }
 
+/// Vertices of a block by lanes: measured, like the cut-over.
+fn lanes_block(size: usize) -> usize {
+    match size {
+        0..=80 => 4,
+        81..=128 => 6,
+        _ => 12,
+    }
+}
+
 /// An elimination of a given kind and size, compiled for this machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel<T> {
@@ -106,16 +115,7 @@ impl<T: Real> Kernel<T> {
         let register = level.run(CountLanes::<T>(PhantomData));
         let (block, line) = match route {
             // Elements are whole registers, about a cache line each.
-            Route::Lanes => (
-                if size <= 24 {
-                    4
-                } else if size <= 128 {
-                    6
-                } else {
-                    12
-                },
-                1,
-            ),
+            Route::Lanes => (lanes_block(size), 1),
             Route::Rows => (if size < 400 { 16 } else { 32 }, 64 / size_of::<T>()),
         };
         // An odd number of cache lines from row to row, so that a column spreads over the whole cache. Blocks are whole
