@@ -309,7 +309,8 @@ impl<T: Real> Source<T> for Matrices<'_, T> {
         q[..skip * shape.size].fill(T::default());
         for i in skip..shape.size {
             let line = &mut q[i * shape.stride..(i + 1) * shape.stride];
-            line[skip..skip + self.n].copy_from_slice(self.line(row, i));
+            let needed = if skip == 0 { i } else { self.n };
+            line[skip..skip + needed].copy_from_slice(&self.line(row, i)[..needed]);
             if skip == 1 {
                 line[0] = line[i];
                 line[i] = T::default();
@@ -418,14 +419,22 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
     #[inline(always)]
     fn take_row(&mut self, row: usize, shape: &Shape, g: &[T]) {
         let (n, skip) = (self.rates.n, self.rates.skip());
+        let (a, b) = self.factors[row];
+        let marginal = |rate: T, derivative: T| {
+            let marginal = rate.times(a).times(b).times(derivative);
+            if marginal > T::default() { marginal } else { T::default() }
+        };
         for v in 0..n {
             let line = &g[(v + skip) * shape.stride..(v + skip + 1) * shape.stride];
             let place = self.place(row, v);
-            let out = &mut self.out[place];
-            out.copy_from_slice(&line[skip..skip + n]);
-            out[v] = if skip == 1 { line[0] } else { T::default() };
+            let (rates, out) = (&self.rates.rates[place.clone()], &mut self.out[place]);
+            // Above the diagonal of an undirected matrix the mirror image follows later.
+            let entries = if skip == 0 { v } else { n };
+            for ((to, &rate), &derivative) in out[..entries].iter_mut().zip(rates).zip(&line[skip..]) {
+                *to = marginal(rate, derivative);
+            }
+            out[v] = if skip == 1 { marginal(rates[v], line[0]) } else { T::default() };
         }
-        self.multiply(row);
     }
 }
 

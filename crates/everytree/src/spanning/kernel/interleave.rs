@@ -77,7 +77,8 @@ pub(crate) fn deinterleave<T: Real>(lanes: usize, first: usize, from: &[T], to: 
         // SAFETY: j + 4 <= entries, which bounds every row and, times `lanes`, the source.
         unsafe {
             let place = |x: usize| (j + x) * lanes + first;
-            let tile = [read(from, place(0)), read(from, place(1)), read(from, place(2)), read(from, place(3))];
+            let tile =
+                [read(from, place(0)), read(from, place(1)), read(from, place(2)), read(from, place(3))];
             let t = transposed(tile);
             for k in 0..TILE {
                 rows[k].add(j).cast::<[T; TILE]>().write_unaligned(t[k]);
