@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-/// Spare work spaces. Never more than the number of threads that were at work at once.
+/// Spare work spaces: as many as were ever in use at once.
 pub(crate) struct Pool<W> {
     spare: Mutex<Vec<W>>,
 }

@@ -135,15 +135,24 @@ fn agrees_with_the_elimination_at_every_size() {
 fn threads_and_memory_do_not_change_a_bit() {
     for kind in KINDS {
         for (states, rows) in [(vec![2; 16], 2000), (vec![3; 40], 300), (vec![2; 300], 50)] {
-            let (tables, codes) = example(kind, &states, rows, 1);
+            let (_, codes) = example(kind, &states, rows, 1);
             let mut rng = Pcg64::seed_from_u64(5);
+            // A few rows are beyond f32 and counted one by one.
+            let tables = Tables::build(kind, &states, |v, a, u, b| {
+                let weak = states.len() < 20 && [v * 4 + a, u * 4 + b].contains(&13);
+                rng.random_range(0.1..1.0) * if weak { 1e-40 } else { 1.0 }
+            })
+            .unwrap();
             let weights: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..3.0)).collect();
             let on = |threads: usize, keep: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                let cpu = Cpu::<f32>::new().keeping(keep);
-                let (log, counts) = pool.install(|| run(&cpu, &tables, &codes, &weights));
                 let bits = |x: Vec<f64>| x.into_iter().map(f64::to_bits).collect::<Vec<_>>();
-                (bits(log), bits(every_count(&tables, &counts)))
+                let (log, counts) =
+                    pool.install(|| run(&Cpu::<f32>::new().keeping(keep), &tables, &codes, &weights));
+                let single = (bits(log), bits(every_count(&tables, &counts)));
+                let (log, counts) =
+                    pool.install(|| run(&Cpu::<f64>::new().keeping(keep), &tables, &codes, &weights));
+                (single, bits(log), bits(every_count(&tables, &counts)))
             };
             let one = on(1, usize::MAX);
             assert!(one == on(2, usize::MAX) && one == on(7, usize::MAX), "{kind:?}: threads");
@@ -253,6 +262,39 @@ fn rates_beyond_f32_are_recomputed() {
     }
 }
 
+/// A current away from the only root: expected times beyond f32 in some rows, and weights beyond it in all.
+#[test]
+fn overflowing_derivatives_and_weights_are_counted_right() {
+    let n = 120;
+    let tables = Tables::build(Kind::Directed, &vec![2; n], |v, a, u, _| match () {
+        () if v == 0 && u == 0 => 1.0,
+        () if u == v + 1 => 1.0,
+        () if v == u + 1 => {
+            if a == 0 {
+                0.3
+            } else {
+                3.0
+            }
+        }
+        () => 0.0,
+    })
+    .unwrap();
+    let mut rng = Pcg64::seed_from_u64(1);
+    let rows = 40;
+    // Rows 0, 3, 6, … drift; the others do not.
+    let codes: Vec<u8> =
+        (0..rows * n).map(|cell| u8::from(cell / n % 3 != 0 || rng.random_bool(0.05))).collect();
+    let plain = vec![1.0; rows];
+    let (logs, truth) = slowly(&tables, &codes, &plain);
+    for weight in [1.0, 1e39, 1e-50] {
+        let (log, counts) = run(&Cpu::<f32>::new(), &tables, &codes, &vec![weight; rows]);
+        log.iter().zip(&logs).for_each(|(a, b)| assert!((a - b).abs() < 1e-3, "{a} {b}"));
+        for (a, b) in every_count(&tables, &counts).iter().zip(&truth) {
+            assert!((a / weight - b).abs() < 1e-3, "{weight}: {a} {b}");
+        }
+    }
+}
+
 #[test]
 fn a_trace_can_be_used_again_for_other_tables_and_fewer_rows() {
     let cpu = Cpu::<f64>::new();
@@ -296,9 +338,10 @@ fn what_is_wrong_is_named() {
     assert_eq!(error, ForestError::NoStates { variable: 1 });
     assert!(Tables::build(Kind::Undirected, &[], |_, _, _, _| 1.0).is_err());
     assert!(matches!(
-        Tables::build(Kind::Undirected, &[40_000, 40_000], |_, _, _, _| 1.0).unwrap_err(),
-        ForestError::TooManyStates { states: 80_000, .. }
+        Tables::build(Kind::Undirected, &[10_000, 10_000], |_, _, _, _| 1.0).unwrap_err(),
+        ForestError::TooManyStates { states: 20_000, .. }
     ));
+    assert!(Tables::build(Kind::Undirected, &[usize::MAX, 2], |_, _, _, _| 1.0).is_err());
 
     let (tables, _) = example(Kind::Undirected, &[2, 3], 1, 1);
     let cpu = Cpu::<f32>::new();
@@ -319,6 +362,12 @@ fn what_is_wrong_is_named() {
     let error = cpu.backward(&prepared, &mut trace, &[1.0, f64::NAN], &mut counts).unwrap_err();
     assert_eq!(error.to_string(), "row 1: its weight is NaN; weights must be finite");
     assert!(cpu.backward(&prepared, &mut trace, &[1.0], &mut counts).is_err());
+    // Tables prepared anew, though of the same shape, are other tables; so is a forward that failed.
+    let error = cpu.backward(&cpu.prepare(&tables), &mut trace, &[1.0, 1.0], &mut counts).unwrap_err();
+    assert_eq!(error.to_string(), "the trace belongs to other tables than those given");
+    assert!(cpu.forward(&prepared, Codes::new(&[9u8, 9], 2).unwrap(), &mut trace, &mut [0.0]).is_err());
+    assert!(cpu.backward(&prepared, &mut trace, &[1.0, 1.0], &mut counts).is_err());
+    cpu.forward(&prepared, fine, &mut trace, &mut log).unwrap();
     let (other, _) = example(Kind::Undirected, &[2, 2], 1, 1);
     assert!(cpu.backward(&prepared, &mut trace, &[1.0, 1.0], &mut Counts::new(&other)).is_err());
 }

@@ -156,13 +156,17 @@ fn no_rates_can_hang_a_draw() {
             let mut rng = Pcg64::seed_from_u64(decades as u64);
             let q: Vec<f64> = (0..n * n).map(|_| 10f64.powf(-decades * rng.random::<f64>())).collect();
             let trees = SpanningTrees::new(kind, n, &q).unwrap();
-            assert!(trees.most_steps() <= n * n / 4 + 64 + 3 * n);
+            assert!(trees.most_steps() <= n * n / 4 + 64 + n * n * n / 6 + 12 * n * n + 13 * n + 1);
+            let mut total = 0;
             let mut parents = vec![0; n];
             for _ in 0..200 {
                 let steps = trees.draw_into(&mut rng, &mut parents);
                 assert!(steps <= trees.most_steps(), "{steps} steps");
+                total += steps;
                 everytree::spanning::RootedForest::from_parents(parents.clone()).unwrap();
             }
+            // Mostly it is far less: a walk that is given up, and a few n² looks.
+            assert!(total / 200 <= 64 + n * n / 4 + 8 * n * n, "{} steps a tree", total / 200);
         }
     }
     // A path of bottlenecks: exactly one tree, every other edge 10⁸ times the one before, and zeros elsewhere.
@@ -174,7 +178,7 @@ fn no_rates_can_hang_a_draw() {
     assert_eq!(tree.path(0, n - 1), Some((0..n).collect()));
 }
 
-/// Rates so far apart that f64 cannot hold their products: two trees, of which one is 10⁻⁴⁰⁰ times as heavy.
+/// Rates so far apart that f64 cannot hold the weight of any tree: 10⁻⁴⁰⁰.
 #[test]
 fn products_beyond_f64_are_drawn_correctly() {
     let (tiny, n) = (1e-200, 4);
@@ -185,15 +189,29 @@ fn products_beyond_f64_are_drawn_correctly() {
         q[v * n] = 3.0 * tiny;
         q[v * n + 1] = tiny;
     }
-    let trees = SpanningTrees::new(Kind::Undirected, n, &q).unwrap();
-    chi_square(
-        Kind::Undirected,
-        n,
-        &q.iter().map(|x| if *x < 0.5 { x / tiny * 1e-9 } else { *x }).collect::<Vec<_>>(),
-        &trees,
-        3,
-        20_000,
-    );
+    // Trees compare as if the thin edges weighed 10⁻⁹: every tree has exactly two of them, or three.
+    let alike: Vec<f64> = q.iter().map(|x| if *x < 0.5 { x / tiny * 1e-9 } else { *x }).collect();
+    for most in [Some(1_000_000), None] {
+        let trees = SpanningTrees::new(Kind::Undirected, n, &q).unwrap().walking(most);
+        chi_square(Kind::Undirected, n, &alike, &trees, 3, 20_000);
+    }
+}
+
+/// Weights near the smallest numbers there are: what has weight zero must still never come.
+#[test]
+fn the_smallest_and_largest_weights_are_drawn_correctly() {
+    for scale in [1e-310, 1e300, 1.7e308] {
+        let n = 4;
+        let mut q = skewed(n, 0.5, 5);
+        q.iter_mut().for_each(|x| *x *= scale);
+        let alike: Vec<f64> = q.iter().map(|x| x / scale).collect();
+        for kind in [Kind::Undirected, Kind::Directed] {
+            for most in [Some(usize::MAX), Some(2), None] {
+                let trees = SpanningTrees::new(kind, n, &q).unwrap().walking(most);
+                chi_square(kind, n, &alike, &trees, 3, 20_000);
+            }
+        }
+    }
 }
 
 #[test]

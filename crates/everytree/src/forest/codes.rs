@@ -62,6 +62,9 @@ impl<'a> Codes<'a> {
     }
 
     /// The code of one cell.
+    ///
+    /// # Panics
+    /// When there is no such row or variable.
     #[inline]
     pub fn get(&self, row: usize, variable: usize) -> usize {
         let place = row * self.variables + variable;

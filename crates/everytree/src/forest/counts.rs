@@ -29,11 +29,17 @@ impl Counts {
 
     /// Count of variable `v` in state `a` with variable `u` in state `b`: u as its parent (directed), or joined by an
     /// edge (undirected, both ways the same). `get(v, a, v, a)`, directed: v in state a as a root.
+    ///
+    /// # Panics
+    /// When there is no such variable or state.
     pub fn get(&self, v: usize, a: usize, u: usize, b: usize) -> f64 {
         self.sums[place(self.kind, &self.offsets, v, a, u, b)]
     }
 
     /// The sum over all states of `v` and `u`: expected number of rows with that edge.
+    ///
+    /// # Panics
+    /// When there is no such variable.
     pub fn edge(&self, v: usize, u: usize) -> f64 {
         let states = |v: usize| 0..self.offsets[v + 1] - self.offsets[v];
         states(v).flat_map(|a| states(u).map(move |b| (a, b))).map(|(a, b)| self.get(v, a, u, b)).sum()

@@ -5,9 +5,10 @@ use super::{Backend, Codes, Counts, ForestError, Summary, Tables};
 use crate::pool::Pool;
 use crate::spanning::kernel::real::Real;
 use crate::spanning::kernel::{Buffer, Factors, Kernel, Scratch, zeros};
-use crate::spanning::{Kind, Level, sum_forests};
+use crate::spanning::{Kind, Level, exponent_of, scales, sum_forests};
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sums forests on the CPU, in precision `T`, on the threads of the current rayon pool.
 ///
@@ -21,8 +22,8 @@ use std::f64::consts::LN_2;
 /// the way back. Keeping saves a third of the arithmetic, and costs less than that in memory traffic at every size
 /// measured (`docs/performance.md`).
 ///
-/// Besides, every thread at work has one matrix of derivatives (`N²` numbers a row in flight), and two sums over pairs
-/// of states (`S²` numbers for S states in all).
+/// Besides, every thread at work has two more matrices (`2N²` numbers a row in flight) and two sums over pairs of states
+/// (`2S²` numbers for S states in all); prepared tables take `S²` numbers and `8S²` bytes, counts `8S²` bytes.
 #[derive(Clone, Debug)]
 pub struct Cpu<T> {
     level: Level,
@@ -53,7 +54,10 @@ impl<T: Real> Cpu<T> {
     }
 }
 
-/// Tables in the working precision, scaled to at most 1.
+/// How many tables have been prepared.
+static PREPARED: AtomicU64 = AtomicU64::new(0);
+
+/// Tables in the working precision, scaled where the largest rate is very large or very small.
 #[derive(Debug)]
 pub struct Prepared<T: Real> {
     pub(crate) kind: Kind,
@@ -64,10 +68,14 @@ pub struct Prepared<T: Real> {
     pub(crate) binary: Vec<bool>,
     pub(crate) rates: Vec<T>,
     pub(crate) kernel: Kernel<T>,
-    /// The same rates, scaled, to the last digit.
+    /// The rates as they were given.
     exact: Vec<f64>,
+    /// Two factors that together scale them.
+    scale: (f64, f64),
     /// What the scale takes from every log F.
     log_scale: f64,
+    /// Tells one set of prepared tables from another.
+    number: u64,
 }
 
 impl<T: Real> Prepared<T> {
@@ -90,7 +98,7 @@ impl<T: Real> Prepared<T> {
         state * self.total..state * self.total + columns
     }
 
-    /// Log F and, if wanted, marginals of a row that the kernels could not vouch for; in scaled rates.
+    /// Log F and, if wanted, marginals of a row that the kernels could not vouch for; of the rates as they are.
     fn surely(&self, state: impl Fn(usize) -> usize, marginals: bool) -> (f64, Vec<f64>) {
         let n = self.variables();
         let mut rates = vec![0.0; n * n];
@@ -112,6 +120,8 @@ pub struct Trace<T: Real> {
     sums: Pool<Vec<T>>,
     /// The kind and sizes for which all of this was made.
     made_for: Option<(Kind, Vec<usize>, usize)>,
+    /// The tables of the last forward.
+    number: Option<u64>,
 }
 
 /// Rows worked on by one task.
@@ -119,7 +129,7 @@ struct Chunk<T: Real> {
     states: States<T>,
     /// One a group of rows, or none: then they are computed again.
     factors: Vec<Factors<T>>,
-    /// log F of each row, in scaled rates.
+    /// log F of each row.
     log_forest: Vec<f64>,
     /// Rows that the kernels could not vouch for.
     doubtful: Vec<usize>,
@@ -135,6 +145,8 @@ struct Space<T: Real> {
 /// What a chunk adds to the counts: sums of weighted derivatives, and counts of single rows by place.
 struct Share<T> {
     sums: Vec<T>,
+    /// Weights were divided by this, so that none is above 1 in size.
+    heaviest: f64,
     single: Vec<(usize, f64)>,
 }
 
@@ -144,26 +156,32 @@ impl<T: Real> Backend for Cpu<T> {
 
     fn prepare(&self, tables: &Tables) -> Prepared<T> {
         let largest = tables.rates().iter().fold(0.0f64, |most, &rate| most.max(rate));
-        let exponent = if largest == 0.0 { 0 } else { largest.log2().ceil() as i32 };
-        let half = exponent / 2;
-        // Two steps: one power of two alone could overflow.
-        let (a, b) = (2f64.powi(-half), 2f64.powi(half - exponent));
-        let exact: Vec<f64> = tables.rates().iter().map(|&rate| rate * a * b).collect();
+        let exponent = exponent_of(largest);
+        let (a, b) = scales(exponent);
         let n = tables.variables();
         Prepared {
             kind: tables.kind(),
             offsets: tables.offsets().to_vec(),
             total: tables.offsets()[n],
             binary: (0..n).map(|v| tables.states(v) == 2).collect(),
-            rates: exact.iter().map(|&rate| T::from_f64(rate)).collect(),
+            rates: tables.rates().iter().map(|&rate| T::from_f64(rate * a * b)).collect(),
             kernel: Kernel::new(tables.kind(), n, self.level, None),
-            exact,
+            exact: tables.rates().to_vec(),
+            scale: (a, b),
+            number: PREPARED.fetch_add(1, Ordering::Relaxed),
             log_scale: (tables.kind().indices(n) - 1) as f64 * f64::from(exponent) * LN_2,
         }
     }
 
     fn trace(&self) -> Trace<T> {
-        Trace { rows: 0, chunks: Vec::new(), spaces: Pool::new(), sums: Pool::new(), made_for: None }
+        Trace {
+            rows: 0,
+            chunks: Vec::new(),
+            spaces: Pool::new(),
+            sums: Pool::new(),
+            made_for: None,
+            number: None,
+        }
     }
 
     fn forward(
@@ -173,6 +191,7 @@ impl<T: Real> Backend for Cpu<T> {
         trace: &mut Trace<T>,
         log_forest: &mut [f64],
     ) -> Result<Summary, ForestError> {
+        trace.number = None;
         check_codes(tables, codes)?;
         length("log_forest", log_forest.len(), codes.rows())?;
         let per_chunk = tables.chunk_rows();
@@ -184,12 +203,11 @@ impl<T: Real> Backend for Cpu<T> {
                 chunk.states.fill(tables, out.len(), |row, v| codes.get(first + row, v));
                 let space = || Space::new(&tables.kernel, per_chunk);
                 spaces.with(space, |space| chunk.forward(tables, space, out.len()));
-                for (to, from) in out.iter_mut().zip(&chunk.log_forest) {
-                    *to = from + tables.log_scale;
-                }
+                out.copy_from_slice(&chunk.log_forest);
             },
         );
         let impossible = (0..log_forest.len()).filter(|&row| log_forest[row] == f64::NEG_INFINITY).collect();
+        trace.number = Some(tables.number);
         let recomputed = trace.chunks.iter().map(|chunk| chunk.doubtful.len()).sum();
         Ok(Summary { impossible, recomputed })
     }
@@ -201,13 +219,15 @@ impl<T: Real> Backend for Cpu<T> {
         weights: &[f64],
         counts: &mut Counts,
     ) -> Result<(), ForestError> {
+        if trace.number != Some(tables.number) {
+            return Err(ForestError::OtherTables { what: "the trace" });
+        }
+        if !counts.fits(tables.kind, &tables.offsets) {
+            return Err(ForestError::OtherTables { what: "the accumulator of counts" });
+        }
         length("weights", weights.len(), trace.rows)?;
         if let Some(row) = weights.iter().position(|weight| !weight.is_finite()) {
             return Err(ForestError::BadWeight { row, value: weights[row] });
-        }
-        if trace.rows > 0 && !trace.was_made_for(tables) || !counts.fits(tables.kind, &tables.offsets) {
-            let (found, expected) = (trace.rows, tables.variables());
-            return Err(ForestError::Length { what: "a trace or counts of other tables", found, expected });
         }
         let per_chunk = tables.chunk_rows();
         let (spaces, pool) = (&trace.spaces, &trace.sums);
@@ -223,9 +243,10 @@ impl<T: Real> Backend for Cpu<T> {
                 .map(|(chunk, weights)| {
                     let mut sums = pool.take().unwrap_or_else(|| vec![T::default(); tables.rates.len()]);
                     let space = || Space::new(&tables.kernel, per_chunk);
-                    let single =
-                        spaces.with(space, |space| chunk.backward(tables, space, weights, &mut sums));
-                    Share { sums, single }
+                    let heaviest = weights.iter().fold(0.0f64, |most, weight| most.max(weight.abs()));
+                    let single = spaces
+                        .with(space, |space| chunk.backward(tables, space, weights, heaviest, &mut sums));
+                    Share { sums, heaviest, single }
                 })
                 .collect();
             first += rows;
@@ -261,11 +282,12 @@ fn add_in_order<T: Real>(tables: &Prepared<T>, shares: &[Share<T>], counts: &mut
         .collect();
     counts.par_chunks_mut(tables.total).enumerate().with_min_len(16).for_each(|(state, line)| {
         let places = tables.places(variable_of[state], state);
+        let (a, b) = tables.scale;
         for share in shares {
             let rates = &tables.exact[places.clone()];
             for ((count, &rate), &sum) in line.iter_mut().zip(rates).zip(&share.sums[places.clone()]) {
                 let sum: f64 = sum.into();
-                *count += rate * sum;
+                *count += rate * a * b * sum * share.heaviest;
             }
             let from = share.single.partition_point(|&(place, _)| place < places.start);
             let single = share.single[from..].iter().take_while(|&&(place, _)| place < places.end);
@@ -343,6 +365,8 @@ impl<T: Real> Chunk<T> {
             if log.is_nan() {
                 self.doubtful.push(row);
                 *log = tables.surely(self.states.of_row(tables, row), false).0;
+            } else {
+                *log += tables.log_scale;
             }
         }
     }
@@ -353,6 +377,7 @@ impl<T: Real> Chunk<T> {
         tables: &Prepared<T>,
         space: &mut Space<T>,
         weights: &[f64],
+        heaviest: f64,
         sums: &mut [T],
     ) -> Vec<(usize, f64)> {
         for v in 0..tables.variables() {
@@ -362,17 +387,19 @@ impl<T: Real> Chunk<T> {
         }
         space.weights.fill(T::default());
         for (to, &from) in space.weights.iter_mut().zip(weights) {
-            *to = T::from_f64(from);
-        }
-        for &row in &self.doubtful {
-            space.weights[row] = T::default();
+            *to = T::from_f64(if heaviest > 0.0 { from / heaviest } else { 0.0 });
         }
         let kernel = &tables.kernel;
         let group = kernel.group();
         let rows = self.log_forest.len();
         let mut again = vec![0.0; group];
         let Space { factors: spare, scratch, weights: padded } = space;
-        let mut tally = Tally { rows: Lookup { tables, states: &self.states }, weights: padded, sums };
+        let mut tally = Tally {
+            rows: Lookup { tables, states: &self.states },
+            weights: padded,
+            sums,
+            distrusted: Vec::new(),
+        };
         for number in 0..rows.div_ceil(group) {
             let some = number * group..((number + 1) * group).min(rows);
             let kept = self.factors.get(number);
@@ -389,14 +416,15 @@ impl<T: Real> Chunk<T> {
             }
             T::backward_lookup(kernel, &mut tally, some, kept.unwrap_or(spare), scratch);
         }
-        self.singly(tables, weights)
+        let distrusted = tally.distrusted;
+        self.singly(tables, weights, &distrusted)
     }
 
     /// Counts of the rows that the kernels could not vouch for, sorted by place.
-    fn singly(&self, tables: &Prepared<T>, weights: &[f64]) -> Vec<(usize, f64)> {
+    fn singly(&self, tables: &Prepared<T>, weights: &[f64], rows: &[usize]) -> Vec<(usize, f64)> {
         let n = tables.variables();
         let mut single = Vec::new();
-        for &row in &self.doubtful {
+        for &row in rows {
             let state = self.states.of_row(tables, row);
             let (_, marginals) = tables.surely(&state, true);
             for v in 0..n {

@@ -16,7 +16,9 @@
 /// let z = everytree::forest::binary_ratios(0.0, 0.0, 0.0);
 /// assert!(z.iter().flatten().all(|&z| (z - 1.0f64).abs() < 1e-15));
 /// ```
+/// Logits beyond ±700 count as ±700: e⁻⁷⁰⁰ is near the smallest number of f64, and a probability of 0 has no ratio.
 pub fn binary_ratios(alpha_u: f64, alpha_v: f64, beta: f64) -> [[f64; 2]; 2] {
+    let [alpha_u, alpha_v, beta] = [alpha_u, alpha_v, beta].map(|logit| logit.clamp(-700.0, 700.0));
     let u = [sigmoid(-alpha_u), sigmoid(alpha_u)];
     let v = [sigmoid(-alpha_v), sigmoid(alpha_v)];
     let width = u[0].min(u[1]).min(v[0]).min(v[1]);
@@ -82,10 +84,23 @@ mod tests {
         let z = binary_ratios(1e-15, 0.0, 40.0);
         let expected = 4.0 * (0.25e-15 + 0.5 * (-40f64).exp());
         assert!((z[1][0] / expected - 1.0).abs() < 1e-9, "{} {expected}", z[1][0]);
-        // Rare against rare: p = e⁻³⁰ both, fully exclusive.
+        // Rare against rare: p = e⁻³⁰ both, mostly exclusive.
         let z = binary_ratios(-30.0, -30.0, -5.0);
         let p = sigmoid(-30.0);
         assert!((z[1][1] - sigmoid(-5.0) / p).abs() < 1e-9 * z[1][1]);
+    }
+
+    #[test]
+    fn no_logit_gives_a_nan_or_an_infinity() {
+        let logits = [f64::NEG_INFINITY, -1e4, -745.0, -700.0, -1.0, 0.0, 36.0, 710.0, f64::INFINITY];
+        for a in logits {
+            for b in logits {
+                for beta in logits {
+                    let z = binary_ratios(a, b, beta);
+                    assert!(z.iter().flatten().all(|z| z.is_finite() && *z >= 0.0), "{a} {b} {beta}: {z:?}");
+                }
+            }
+        }
     }
 
     #[test]

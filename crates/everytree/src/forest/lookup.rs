@@ -142,9 +142,11 @@ impl<T: Real> Source<T> for Lookup<'_, T> {
 /// Sums of weight × derivative by pair of states; times the rates they become expected counts.
 pub(crate) struct Tally<'a, T: Real> {
     pub rows: Lookup<'a, T>,
-    /// One weight a row of the chunk, 0 for rows that are counted elsewhere; padded to whole groups.
+    /// One weight a row of the chunk, padded with zeros to whole groups.
     pub weights: &'a [T],
     pub sums: &'a mut [T],
+    /// Rows whose derivatives the kernel did not trust, in order: they count nothing here.
+    pub distrusted: Vec<usize>,
 }
 
 impl<T: Real> Sink<T> for Tally<'_, T> {
@@ -226,5 +228,9 @@ impl<T: Real> Sink<T> for Tally<'_, T> {
                 sums[state] = sums[state].plus(weighted(line[0]));
             }
         }
+    }
+
+    fn distrust(&mut self, row: usize) {
+        self.distrusted.push(row);
     }
 }

@@ -104,6 +104,12 @@ pub enum ForestError {
         /// The offending value.
         value: f64,
     },
+    /// A trace or counts that were made for other tables, or before the tables were prepared anew.
+    #[error("{what} belongs to other tables than those given")]
+    OtherTables {
+        /// The trace, or the counts.
+        what: &'static str,
+    },
     /// A buffer of the wrong length.
     #[error("{what} has {found} entries where {expected} are needed")]
     Length {

@@ -4,7 +4,7 @@ use super::ForestError;
 use crate::spanning::Kind;
 
 /// Most states over all variables: the square of it is a table.
-const MAX_STATES: usize = 1 << 16;
+const MAX_STATES: usize = 1 << 14;
 
 /// The rate of every pair of states of every pair of variables: one square matrix over *all states of all variables*.
 ///
@@ -30,19 +30,20 @@ impl Tables {
         states: &[usize],
         mut rate: impl FnMut(usize, usize, usize, usize) -> f64,
     ) -> Result<Self, ForestError> {
-        let mut offsets = vec![0];
+        let mut offsets = vec![0usize];
         for (variable, &count) in states.iter().enumerate() {
             if count == 0 {
                 return Err(ForestError::NoStates { variable });
             }
-            offsets.push(offsets[variable] + count);
+            let states = offsets[variable].saturating_add(count);
+            if states > MAX_STATES {
+                return Err(ForestError::TooManyStates { states, limit: MAX_STATES });
+            }
+            offsets.push(states);
         }
         let total = offsets[states.len()];
         if total == 0 {
             return Err(ForestError::NoStates { variable: 0 });
-        }
-        if total > MAX_STATES {
-            return Err(ForestError::TooManyStates { states: total, limit: MAX_STATES });
         }
         let mut rates = vec![0.0; total * total];
         for v in 0..states.len() {
@@ -83,11 +84,17 @@ impl Tables {
     }
 
     /// Number of states of a variable.
+    ///
+    /// # Panics
+    /// When there is no such variable.
     pub fn states(&self, variable: usize) -> usize {
         self.offsets[variable + 1] - self.offsets[variable]
     }
 
     /// The rate of variable `v` in state `a` towards variable `u` in state `b`. Undirected tables answer both ways.
+    ///
+    /// # Panics
+    /// When there is no such variable or state.
     pub fn get(&self, v: usize, a: usize, u: usize, b: usize) -> f64 {
         self.rates[place(self.kind, &self.offsets, v, a, u, b)]
     }

@@ -5,13 +5,16 @@ use super::kernel::interleave::{deinterleave, interleave};
 use super::kernel::level::Level;
 use super::kernel::real::Real;
 use super::kernel::{Factors, Kernel, Route, Scratch, Sink, Source, numbers, numbers_mut};
-use super::rates::{Kind, RateError, check_vertices, exponent_of, find_bad, scale_down};
+use super::rates::{self, Kind, RateError, check_vertices, exponent_of, find_bad, scales};
 use super::sweep::sweep_surely;
 use crate::pool::Pool;
 use pulp::Simd;
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
 use std::ops::Range;
+
+/// Most rows that a register holds.
+const MOST_LANES: usize = 16;
 
 /// Sums over all spanning trees, or all rooted forests, on `n` vertices (see [`Kind`]).
 ///
@@ -60,8 +63,12 @@ impl<T: Real> Elimination<T> {
     /// `log F` and the marginals of one matrix: [`Elimination::log_forests`] and [`Elimination::marginals`] for a
     /// batch of one.
     pub fn one(&self, rates: &[T]) -> Result<(f64, Vec<T>), RateError> {
+        let expected = self.n * self.n;
+        if rates.len() != expected {
+            return Err(RateError::Length { what: "rates", found: rates.len(), expected });
+        }
         let mut log_forest = [0.0];
-        let mut marginals = vec![T::default(); self.n * self.n];
+        let mut marginals = vec![T::default(); expected];
         self.marginals(rates, &mut log_forest, &mut marginals)?;
         Ok((log_forest[0], marginals))
     }
@@ -94,13 +101,13 @@ impl<T: Real> Elimination<T> {
             return wrong("rates", rates.len());
         }
         let group = self.kernel.group();
-        match marginals {
+        let done = match marginals {
             None => log_forest
                 .par_chunks_mut(group)
                 .zip(rates.par_chunks(group * square))
                 .enumerate()
                 .try_for_each(|(number, (log, rates))| self.group(number * group, rates, log, None)),
-            Some(marginals) if marginals.len() != expected => wrong("marginals", marginals.len()),
+            Some(marginals) if marginals.len() != expected => return wrong("marginals", marginals.len()),
             Some(marginals) => log_forest
                 .par_chunks_mut(group)
                 .zip(rates.par_chunks(group * square))
@@ -109,7 +116,14 @@ impl<T: Real> Elimination<T> {
                 .try_for_each(|(number, ((log, rates), out))| {
                     self.group(number * group, rates, log, Some(out))
                 }),
-        }
+        };
+        done.or_else(|error| {
+            // Several rows may be bad, and any thread may have been the first to find one: name the first row.
+            for (row, matrix) in rates.chunks_exact(square).enumerate() {
+                find_bad(self.kind, self.n, matrix, row)?;
+            }
+            Err(error)
+        })
     }
 
     /// One group of rows, the first of them row `first` of the batch.
@@ -126,35 +140,43 @@ impl<T: Real> Elimination<T> {
             || (self.kernel.factors(), self.kernel.scratch()),
             |(factors, scratch)| {
                 T::forward_matrices(&self.kernel, &mut matrices, 0..count, factors, scratch, log_forest);
-                if matrices.suspicious {
+                if matrices.bad {
                     for (row, matrix) in rates.chunks_exact(n * n).enumerate() {
                         find_bad(self.kind, n, matrix, first + row)?;
                     }
                 }
+                let mut distrusted = [false; MOST_LANES];
                 let mut out = marginals;
                 if let Some(out) = &mut out {
-                    let factors_of = (0..count).map(|row| matrices.factors(row)).collect();
-                    let mut sink = Products { rates: &matrices, factors: factors_of, out };
+                    let mut scale = [(T::default(), T::default()); MOST_LANES];
+                    (0..count).for_each(|row| scale[row] = matrices.factors(row));
+                    let mut sink = Products { rates: &matrices, scale, distrusted, out };
                     T::backward_matrices(&self.kernel, &mut sink, 0..count, factors, scratch);
+                    distrusted = sink.distrusted;
                     if self.kind == Kind::Undirected {
                         out.chunks_exact_mut(n * n).for_each(|matrix| mirror(n, matrix));
                     }
                 }
                 for (row, log) in log_forest.iter_mut().enumerate() {
                     let out = out.as_deref_mut().map(|out| &mut out[row * n * n..(row + 1) * n * n]);
+                    let matrix = &rates[row * n * n..(row + 1) * n * n];
                     if log.is_nan() {
-                        *log = self.surely(&matrices, row, out);
+                        *log = self.surely(matrix, out);
+                    } else {
+                        *log += matrices.log_scale(row);
+                        if distrusted[row] {
+                            self.surely(matrix, out);
+                        }
                     }
-                    *log += matrices.log_scale(row);
                 }
                 Ok(())
             },
         )
     }
 
-    /// A row that the kernel could not vouch for.
-    fn surely(&self, matrices: &Matrices<'_, T>, row: usize, out: Option<&mut [T]>) -> f64 {
-        let rates: Vec<f64> = matrices.scaled(row);
+    /// A row that the kernel could not vouch for: log F of it as it is, without any scaling.
+    fn surely(&self, matrix: &[T], out: Option<&mut [T]>) -> f64 {
+        let rates: Vec<f64> = matrix.iter().map(|&rate| rate.into()).collect();
         let (log_forest, marginals) = sum_forests(self.kind, self.n, &rates, out.is_some());
         if let Some(out) = out {
             for (to, from) in out.iter_mut().zip(marginals) {
@@ -206,14 +228,14 @@ pub(crate) struct Matrices<'a, T> {
     n: usize,
     rates: &'a [T],
     /// Found while filling.
-    exponents: Vec<i32>,
-    /// Some rate has a bit pattern that no finite, non-negative number has.
-    suspicious: bool,
+    exponents: [i32; MOST_LANES],
+    /// Some rate is NaN, infinite or negative.
+    bad: bool,
 }
 
 impl<'a, T: Real> Matrices<'a, T> {
     fn new(kind: Kind, n: usize, rates: &'a [T]) -> Self {
-        Self { kind, n, rates, exponents: vec![0; rates.len() / (n * n)], suspicious: false }
+        Self { kind, n, rates, exponents: [0; MOST_LANES], bad: false }
     }
 
     /// What scaling took from log F.
@@ -222,29 +244,30 @@ impl<'a, T: Real> Matrices<'a, T> {
         factors as f64 * f64::from(self.exponents[row]) * LN_2
     }
 
-    fn scaled(&self, row: usize) -> Vec<f64> {
-        let matrix = &self.rates[row * self.n * self.n..(row + 1) * self.n * self.n];
-        matrix.iter().map(|&rate| scale_down(rate.into(), self.exponents[row])).collect()
-    }
-
     /// Looks at the largest bit pattern of a row. Those of numbers that are not negative are ordered as the numbers
     /// are; those of infinities, NaNs and negative numbers come after them all. Is scaling needed?
     fn judge(&mut self, row: usize, largest: T) -> bool {
-        if largest.to_bits() >= T::INFINITY_BITS {
-            self.suspicious = true;
-        } else {
-            self.exponents[row] = exponent_of(largest.into());
+        let mut largest: f64 = largest.into();
+        if !largest.is_finite() || largest.is_sign_negative() {
+            let matrix = &self.rates[row * self.n * self.n..(row + 1) * self.n * self.n];
+            if find_bad(self.kind, self.n, matrix, row).is_err() {
+                self.bad = true;
+                return false;
+            }
+            // Nothing but a zero with a sign.
+            largest = rates::largest(self.kind, self.n, matrix);
         }
+        self.exponents[row] = exponent_of(largest);
         self.exponents[row] != 0
     }
 
     /// Two factors that together scale a row: one alone could overflow.
     fn factors(&self, row: usize) -> (T, T) {
-        let half = self.exponents[row] / 2;
-        (T::from_f64(2f64.powi(-half)), T::from_f64(2f64.powi(half - self.exponents[row])))
+        let (a, b) = scales(self.exponents[row]);
+        (T::from_f64(a), T::from_f64(b))
     }
 
-    /// The line of rates of `row` that fills line `i` of the work matrix, and at which place it starts there.
+    /// The line of rates of `row` that fills line `i` of the work matrix.
     #[inline(always)]
     fn line(&self, row: usize, i: usize) -> &'a [T] {
         let v = i - self.skip();
@@ -331,7 +354,8 @@ impl<T: Real> Source<T> for Matrices<'_, T> {
 /// Rates times derivatives: marginals.
 pub(crate) struct Products<'a, 'b, T> {
     rates: &'a Matrices<'b, T>,
-    factors: Vec<(T, T)>,
+    scale: [(T, T); MOST_LANES],
+    distrusted: [bool; MOST_LANES],
     out: &'a mut [T],
 }
 
@@ -348,7 +372,7 @@ impl<T: Real> Products<'_, '_, T> {
     /// to be anything, is overwritten by the mirror image.
     #[inline(always)]
     fn multiply(&mut self, row: usize) {
-        let (a, b) = self.factors[row];
+        let (a, b) = self.scale[row];
         let n = self.rates.n;
         let place = row * n * n..(row + 1) * n * n;
         for (to, &rate) in self.out[place.clone()].iter_mut().zip(&self.rates.rates[place]) {
@@ -395,8 +419,9 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
             let mut row = rows.start;
             while row + 4 <= rows.end {
                 let places = [0, 1, 2, 3].map(|k| self.place(row + k, v));
-                if let Ok(out) = self.out.get_disjoint_mut(places) {
-                    deinterleave(lanes, row - rows.start, inner, out);
+                match self.out.get_disjoint_mut(places) {
+                    Ok(out) => deinterleave(lanes, row - rows.start, inner, out),
+                    Err(_) => unreachable!("different rows lie apart"),
                 }
                 row += 4;
             }
@@ -419,7 +444,7 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
     #[inline(always)]
     fn take_row(&mut self, row: usize, shape: &Shape, g: &[T]) {
         let (n, skip) = (self.rates.n, self.rates.skip());
-        let (a, b) = self.factors[row];
+        let (a, b) = self.scale[row];
         let marginal = |rate: T, derivative: T| {
             let marginal = rate.times(a).times(b).times(derivative);
             if marginal > T::default() { marginal } else { T::default() }
@@ -435,6 +460,10 @@ impl<T: Real> Sink<T> for Products<'_, '_, T> {
             }
             out[v] = if skip == 1 { marginal(rates[v], line[0]) } else { T::default() };
         }
+    }
+
+    fn distrust(&mut self, row: usize) {
+        self.distrusted[row] = true;
     }
 }
 

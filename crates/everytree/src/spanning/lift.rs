@@ -7,8 +7,9 @@
 //! ways in which the vertices of C could hang via k, the weights add up to the same; that is Cayley's formula for
 //! forests again.)
 //!
-//! One elimination costs `O(n³)`; then a draw takes `O(n²)` steps whatever the rates are, with relative accuracy in
-//! every one of them: only sums, products and quotients of non-negative numbers decide.
+//! One elimination costs `O(n³)`; then a draw takes a few n² steps, at worst `O(n³)` (chains of edges that came via one
+//! vertex after the other), with relative accuracy in every one of them: only sums, products and quotients of
+//! non-negative numbers decide.
 
 use super::sweep::Scalar;
 use rand::{Rng, RngExt};
@@ -86,8 +87,9 @@ impl<S: Scalar> Lift<S> {
             }
             for i in k + 1..n {
                 let rate = q[i * n + k];
-                for j in k + 1..n {
-                    q[i * n + j] = q[i * n + j] + rate * out[k * (n + 1) + j];
+                let steps = &out[k * (n + 1) + k + 1..k * (n + 1) + n];
+                for (entry, &step) in q[i * n + k + 1..(i + 1) * n].iter_mut().zip(steps) {
+                    *entry = *entry + rate * step;
                 }
                 root[i] = root[i] + rate * out[k * (n + 1) + n];
             }
@@ -96,20 +98,21 @@ impl<S: Scalar> Lift<S> {
         Some(Self { n, rates, into: q, out, from, sums, pivots })
     }
 
-    /// Draws a forest: the parent of every vertex, a root its own.
-    pub fn draw(&self, rng: &mut (impl Rng + ?Sized), parents: &mut [usize]) {
+    /// Draws a forest: the parent of every vertex, a root its own. Gives the number of rates and parents looked at.
+    pub fn draw(&self, rng: &mut (impl Rng + ?Sized), parents: &mut [usize]) -> usize {
         let n = self.n;
+        let mut looks = 0;
         let mut origins = Origins::new(n);
         for k in (0..n).rev() {
-            let parent = self.parent(rng, k, parents, &origins);
+            let parent = self.parent(rng, k, parents, &origins, &mut looks);
             parents[k] = parent;
             let step = self.out[k * (n + 1) + parent];
-            origins.remember(k, self.origin(rng, k, parent, k, self.pivots[k] * step));
+            origins.remember(k, self.origin(rng, [k, parent, k], self.pivots[k] * step, &mut looks));
             let mut i = origins.first[k];
             while i != NOBODY {
                 parents[i] = k;
                 let following = origins.next[i];
-                origins.remember(i, self.origin(rng, i, k, k, self.into[i * n + k]));
+                origins.remember(i, self.origin(rng, [i, k, k], self.into[i * n + k], &mut looks));
                 i = following;
             }
         }
@@ -118,18 +121,27 @@ impl<S: Scalar> Lift<S> {
                 *parent = v;
             }
         }
+        looks
     }
 
     /// Under whom k comes back: anybody outside the subtrees of those that came via k, in proportion to k's rates.
     ///
     /// Mostly one of the first few draws without regard to the subtrees is allowed; taking the first such is the same
     /// distribution. When none is, all are weighed.
-    fn parent(&self, rng: &mut (impl Rng + ?Sized), k: usize, parents: &[usize], origins: &Origins) -> usize {
+    fn parent(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        k: usize,
+        parents: &[usize],
+        origins: &Origins,
+        looks: &mut usize,
+    ) -> usize {
         let n = self.n;
-        let allowed = |j: usize| {
+        let mut allowed = |j: usize| {
             let mut v = j;
             while v != n && origins.of[v] != k {
                 v = parents[v];
+                *looks += 1;
             }
             v == n
         };
@@ -142,18 +154,45 @@ impl<S: Scalar> Lift<S> {
                 return j;
             }
         }
+        // Whether each vertex is outside the subtrees, every one of them looked at once or twice.
+        let mut outside = vec![None; n + 1];
+        outside[n] = Some(true);
+        for i in k + 1..n {
+            if origins.of[i] == k {
+                outside[i] = Some(false);
+            }
+        }
+        for i in k + 1..n {
+            let mut top = i;
+            while outside[top].is_none() {
+                top = parents[top];
+            }
+            let (answer, mut v) = (outside[top], i);
+            while outside[v].is_none() {
+                outside[v] = answer;
+                v = parents[v];
+            }
+        }
+        *looks += 4 * (n - k);
         let steps = &self.out[k * (n + 1)..(k + 1) * (n + 1)];
-        pick(rng, (k + 1..=n).filter(|&j| allowed(j)).map(|j| (j, steps[j])))
+        pick(rng, (k + 1..=n).filter(|&j| outside[j] == Some(true)).map(|j| (j, steps[j])))
     }
 
     /// Which share of the rate `total` of the edge from `a` to `b`, among vertices from `k` on, is it: the original
     /// rate, or that via one of the vertices before `k`?
-    fn origin(&self, rng: &mut (impl Rng + ?Sized), a: usize, b: usize, k: usize, total: S) -> usize {
+    fn origin(
+        &self,
+        rng: &mut (impl Rng + ?Sized),
+        [a, b, k]: [usize; 3],
+        total: S,
+        looks: &mut usize,
+    ) -> usize {
         let n = self.n;
         let original = self.rates[a * n + if b == n { a } else { b }];
         let into = &self.into[a * n..a * n + k];
         let from = &self.from[b * n..b * n + k];
         let via = (0..k).map(|via| (via, into[via] * from[via]));
+        let via = via.inspect(|_| *looks += 1);
         pick_of(rng, std::iter::once((DIRECT, original)).chain(via), total)
     }
 }

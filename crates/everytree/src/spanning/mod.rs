@@ -50,5 +50,6 @@ pub use kernel::Route;
 pub use kernel::level::Level;
 pub use kernel::real::Real;
 pub use rates::{Kind, RateError};
+pub(crate) use rates::{exponent_of, scales};
 pub use tree::{RootedForest, TreeError};
 pub use wilson::SpanningTrees;

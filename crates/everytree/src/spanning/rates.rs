@@ -99,14 +99,24 @@ pub(crate) fn find_bad<T: Real>(kind: Kind, n: usize, rates: &[T], row: usize) -
     Ok(())
 }
 
+/// The largest rate of a matrix of which all are fine.
+pub(crate) fn largest<T: Real>(kind: Kind, n: usize, rates: &[T]) -> f64 {
+    let mut largest = 0.0f64;
+    for v in 0..n {
+        let read = if kind == Kind::Undirected { 0..v } else { 0..n };
+        largest = read.fold(largest, |most, other| most.max(rates[v * n + other].into()));
+    }
+    largest
+}
+
 /// The exponent `e` for which `2^-e` brings a largest rate near 1: 0 for rates that need no scaling.
 pub(crate) fn exponent_of(largest: f64) -> i32 {
     let fine = 2f64.powi(-20)..2f64.powi(20);
     if largest == 0.0 || fine.contains(&largest) { 0 } else { largest.log2().ceil() as i32 }
 }
 
-/// `value · 2^-exponent`, also where the power itself would overflow.
-pub(crate) fn scale_down(value: f64, exponent: i32) -> f64 {
+/// Two powers of two that together are `2^-exponent`, also where one alone would overflow.
+pub(crate) fn scales(exponent: i32) -> (f64, f64) {
     let half = exponent / 2;
-    value * 2f64.powi(-half) * 2f64.powi(-(exponent - half))
+    (2f64.powi(-half), 2f64.powi(half - exponent))
 }

@@ -3,6 +3,7 @@
 //! This is the slow and obvious version. The kernels are tested against it, and it finishes the rare rows whose
 //! numbers leave the range in which the kernels can vouch for their digits.
 
+use super::kernel::real::{HUGE_F64, TINY_F64};
 use super::wide::Wide;
 use std::ops::{Add, Div, Mul, Sub};
 
@@ -18,9 +19,11 @@ pub(crate) trait Scalar:
     fn ln(self) -> f64;
     /// Exactly zero?
     fn is_zero(self) -> bool;
+    /// Neither infinite nor NaN?
+    fn is_in_range(self) -> bool;
     /// Below zero?
     fn is_negative(self) -> bool;
-    /// Far enough from underflow that every digit of the result can be trusted?
+    /// Far enough from underflow and overflow that every digit of the result can be trusted?
     fn is_safe_pivot(self) -> bool;
 }
 
@@ -37,11 +40,14 @@ impl Scalar for f64 {
     fn is_zero(self) -> bool {
         self == 0.0
     }
+    fn is_in_range(self) -> bool {
+        self.is_finite()
+    }
     fn is_negative(self) -> bool {
         self < 0.0
     }
     fn is_safe_pivot(self) -> bool {
-        self >= super::kernel::real::TINY_F64
+        (TINY_F64..=HUGE_F64).contains(&self)
     }
 }
 
@@ -89,7 +95,7 @@ pub(crate) fn unreached(n: usize, rates: &[f64]) -> Option<usize> {
 /// Eliminates every vertex of the `n × n` rates `q` (`q[v·n + u]`: rate of "u is the parent of v", root rates on
 /// the diagonal), forwards and, when `marginals` are wanted, backwards. `O(n³)`.
 ///
-/// `None` when a pivot came so near to underflow that the digits cannot be vouched for.
+/// `None` when a number came so near to underflow or overflow that the digits cannot be vouched for.
 pub(crate) fn sweep<S: Scalar>(n: usize, rates: &[f64], marginals: bool) -> Option<Swept> {
     let mut q: Vec<S> = rates.iter().map(|&x| S::new(x)).collect();
     let mut r: Vec<S> = (0..n).map(|v| q[v * n + v]).collect();
@@ -118,12 +124,12 @@ pub(crate) fn sweep<S: Scalar>(n: usize, rates: &[f64], marginals: bool) -> Opti
         }
         pivots.push(p);
     }
-    let marginals = if marginals { backward(n, rates, &q, &r, &pivots) } else { Vec::new() };
+    let marginals = if marginals { backward(n, rates, &q, &r, &pivots)? } else { Vec::new() };
     Some(Swept { log_forest, marginals })
 }
 
 /// The same sweep backwards: `G[i·n + j] = ∂log F/∂q[i][j]`, `g[i] = ∂log F/∂r[i]`, times the rates.
-fn backward<S: Scalar>(n: usize, rates: &[f64], q: &[S], r: &[S], pivots: &[S]) -> Vec<f64> {
+fn backward<S: Scalar>(n: usize, rates: &[f64], q: &[S], r: &[S], pivots: &[S]) -> Option<Vec<f64>> {
     let zero = S::new(0.0);
     let mut gq = vec![zero; n * n];
     let mut gr = vec![zero; n];
@@ -154,6 +160,9 @@ fn backward<S: Scalar>(n: usize, rates: &[f64], q: &[S], r: &[S], pivots: &[S]) 
             }
         }
     }
+    if gq.iter().chain(&gr).any(|derivative| !derivative.is_in_range()) {
+        return None;
+    }
     let mut marginals = vec![0.0; n * n];
     for v in 0..n {
         for u in 0..n {
@@ -161,5 +170,5 @@ fn backward<S: Scalar>(n: usize, rates: &[f64], q: &[S], r: &[S], pivots: &[S]) 
             marginals[v * n + u] = (S::new(rates[v * n + u]) * derivative).value().max(0.0);
         }
     }
-    marginals
+    Some(marginals)
 }

@@ -21,6 +21,7 @@ impl Wide {
 
     /// Brings `mantissa` (finite) back into `[1, 2)`.
     fn normal(mantissa: f64, exponent: i64) -> Self {
+        debug_assert!(mantissa.is_finite());
         if mantissa == 0.0 {
             return Self::ZERO;
         }
@@ -99,6 +100,10 @@ impl Scalar for Wide {
 
     fn is_zero(self) -> bool {
         self.mantissa == 0.0
+    }
+
+    fn is_in_range(self) -> bool {
+        true
     }
 
     fn is_negative(self) -> bool {

@@ -7,11 +7,11 @@
 //!
 //! So the walk is bounded. Which loops were erased is independent of the tree that comes out; so whether *more than a
 //! given number of steps were erased* is independent of it too, and a tree may be drawn anew by another method exactly
-//! when that has happened, without any bias. The other method ([`super::lift`]) undoes an elimination and takes
-//! `O(n²)` steps always.
+//! when that has happened, without any bias. The other method ([`super::lift`]) undoes an elimination: a few n² steps,
+//! and never more than `O(n³)`, whatever the rates are.
 
 use super::lift::Lift;
-use super::rates::{Kind, RateError, check_vertices, find_bad};
+use super::rates::{Kind, RateError, check_vertices, exponent_of, find_bad, scales};
 use super::sweep::unreached;
 use super::tree::RootedForest;
 use super::wide::Wide;
@@ -22,7 +22,10 @@ use std::sync::OnceLock;
 ///
 /// Preparing takes `O(n²)`, plus `O(n³)` once at the first tree that takes too long to walk. A draw takes at most
 /// [`SpanningTrees::most_steps`] steps, whatever the rates are. Memory: `24 n²` bytes, and `40 n²` more once the other
-/// method is prepared.
+/// method is prepared (`72 n²` where rates spread beyond the range of f64).
+///
+/// An undirected tree hangs at the vertex with the largest sum of weights; which one it is does not change the
+/// probability of its edges.
 #[derive(Debug)]
 pub struct SpanningTrees {
     n: usize,
@@ -89,8 +92,8 @@ impl SpanningTrees {
         }
         // About as much work as undoing an elimination would be.
         let most_erased = m * m / 4 + 64;
-        // Root rates so small that no walk would end in time: do not even begin. (Or sums that overflow.)
-        let walk = to_root * most_erased as f64 >= all && all.is_finite();
+        // Root rates so small that no walk would end in time: do not even begin.
+        let walk = to_root * most_erased as f64 >= all;
         Ok(Self { n, root, rates, steps, walk, most_erased, lift: OnceLock::new() })
     }
 
@@ -120,12 +123,11 @@ impl SpanningTrees {
         let mut taken = 0;
         let walked = self.walk && self.walk(rng, &mut parents[..m], &mut taken);
         if !walked {
-            match self.lift.get_or_init(|| Undo::new(m, &self.rates)) {
+            taken += match self.lift.get_or_init(|| Undo::new(m, &self.rates)) {
                 Undo::Narrow(lift) => lift.draw(rng, &mut parents[..m]),
                 Undo::Wide(lift) => lift.draw(rng, &mut parents[..m]),
-                Undo::Nothing => {}
-            }
-            taken += m;
+                Undo::Nothing => 0,
+            };
         }
         if let Some(root) = self.root {
             // Vertices from the root on have been counted one lower.
@@ -139,9 +141,11 @@ impl SpanningTrees {
         taken
     }
 
-    /// No draw takes more steps than this: random steps of a walk, or vertices put back in place.
+    /// No draw takes more steps than this: random steps of a walk, and single looks at a rate or at a parent while an
+    /// elimination is undone. The bound on the latter is `O(n³)`; mostly they are a few n².
     pub fn most_steps(&self) -> usize {
-        self.most_erased + 3 * self.n
+        let m = self.n;
+        self.most_erased.saturating_add(m + 1).saturating_add(m * m * m / 6 + 12 * m * m + 12 * m)
     }
 
     /// Wilson's algorithm. False when too many steps were erased.
@@ -149,22 +153,21 @@ impl SpanningTrees {
         let m = next.len();
         let mut built = vec![false; m + 1];
         built[m] = true;
-        let mut kept = 0;
+        // Of all steps exactly m are kept in the end, so this is the bound on erased ones.
+        let most = self.most_erased.saturating_add(m);
         for v in 0..m {
             let mut u = v;
             while !built[u] {
                 next[u] = self.step(rng, u);
                 u = next[u];
                 *taken += 1;
-                // At most m steps can still be kept: all others are erased for certain.
-                if *taken > self.most_erased + m {
+                if *taken > most {
                     return false;
                 }
             }
             u = v;
             while !built[u] {
                 built[u] = true;
-                kept += 1;
                 u = next[u];
             }
         }
@@ -173,7 +176,7 @@ impl SpanningTrees {
                 *parent = v;
             }
         }
-        *taken - kept <= self.most_erased
+        true
     }
 
     /// Where to from `v`? One random number: its high part picks a column, its low part decides on the alias.
@@ -194,8 +197,8 @@ impl Undo {
         }
         // Scaled, so that sums cannot overflow; powers of two change no digit.
         let largest = rates.iter().fold(0.0f64, |most, &rate| most.max(rate));
-        let exponent = super::rates::exponent_of(largest);
-        let scaled: Vec<f64> = rates.iter().map(|&rate| super::rates::scale_down(rate, exponent)).collect();
+        let (a, b) = scales(exponent_of(largest));
+        let scaled: Vec<f64> = rates.iter().map(|&rate| rate * a * b).collect();
         if let Some(lift) = Lift::<f64>::new(n, &scaled) {
             return Self::Narrow(lift);
         }
@@ -239,12 +242,13 @@ impl AliasWork {
     /// Appends an alias table of `weights` (Vose's method); gives their sum.
     fn alias_table(&mut self, weights: &[f64], table: &mut Vec<Step>) -> f64 {
         let Self { height, small, large } = self;
-        let sum: f64 = weights.iter().sum();
         let base = table.len();
-        // In units in which the mean is 1.
-        let scale = weights.len() as f64 / sum;
+        // Over the largest, so that no sum overflows or vanishes; then in units in which the mean is 1.
+        let largest = weights.iter().fold(0.0f64, |most, &weight| most.max(weight));
         height.clear();
-        height.extend(weights.iter().map(|weight| weight * scale));
+        height.extend(weights.iter().map(|weight| weight / largest));
+        let scale = weights.len() as f64 / height.iter().sum::<f64>();
+        height.iter_mut().for_each(|height| *height *= scale);
         small.clear();
         large.clear();
         for (column, &height) in height.iter().enumerate() {
@@ -263,6 +267,6 @@ impl AliasWork {
             }
         }
         // What is left has height 1 up to rounding.
-        sum
+        weights.iter().sum()
     }
 }

@@ -1,6 +1,6 @@
 //! The batched kernels: many rate matrices of one size, eliminated as fast as the machine multiplies matrices.
 //!
-//! The walk of a group of rows: a [`Source`] fills a work matrix with rates (scaled to at most 1), [`Kernel::forward`]
+//! The walk of a group of rows: a [`Source`] fills a work matrix with rates (scaled where all are very large or very small), [`Kernel::forward`]
 //! eliminates it in place and gives log F, [`Kernel::backward`] turns what is left into derivatives and hands them to
 //! a [`Sink`]. Callers enter through the methods of [`compiled::Compiled`].
 //!
@@ -45,6 +45,8 @@ pub(crate) trait Sink<T: Real> {
     fn take_lanes<S: Simd>(&mut self, simd: S, rows: Range<usize>, shape: &Shape, g: &[T::Vector<S>]);
     /// Takes the derivatives of one row.
     fn take_row(&mut self, row: usize, shape: &Shape, g: &[T]);
+    /// The derivatives of this row cannot be trusted; all that will be handed over are zeros.
+    fn distrust(&mut self, row: usize);
 }
 
 /// How rows are put into registers.
@@ -90,6 +92,8 @@ pub(crate) struct Factors<T> {
     q: Buffer<T>,
     pivots: Buffer<T>,
     inverses: Buffer<T>,
+    /// Lanes whose pivots are not trusted, as bits.
+    doubtful: u64,
 }
 
 /// What a thread needs besides, reusable from group to group.
@@ -116,7 +120,7 @@ impl<T: Real> Kernel<T> {
         let (block, line) = match route {
             // Elements are whole registers, about a cache line each.
             Route::Lanes => (lanes_block(size), 1),
-            Route::Rows => (if size < 400 { 16 } else { 32 }, 64 / size_of::<T>()),
+            Route::Rows => (if size < 1200 { 16 } else { 32 }, 64 / size_of::<T>()),
         };
         // An odd number of cache lines from row to row, so that a column spreads over the whole cache. Blocks are whole
         // lines.
@@ -142,7 +146,8 @@ impl<T: Real> Kernel<T> {
 
     pub fn factors(&self) -> Factors<T> {
         let size = self.shape.blocks() * self.shape.block * self.lanes;
-        Factors { q: zeros(self.shape.matrix() * self.lanes), pivots: zeros(size), inverses: zeros(size) }
+        let q = zeros(self.shape.matrix() * self.lanes);
+        Factors { q, pivots: zeros(size), inverses: zeros(size), doubtful: 0 }
     }
 
     pub fn scratch(&self) -> Scratch<T> {
@@ -173,21 +178,25 @@ impl<T: Real> Kernel<T> {
         self.log_pivots(factors, log_forest);
     }
 
-    fn log_pivots(&self, factors: &Factors<T>, log_forest: &mut [f64]) {
+    fn log_pivots(&self, factors: &mut Factors<T>, log_forest: &mut [f64]) {
         let pivots = &factors.pivots[self.lanes..self.shape.size * self.lanes];
+        factors.doubtful = 0;
         for (lane, out) in log_forest.iter_mut().enumerate() {
             let mut log = LogProduct::new();
-            let mut smallest = f64::INFINITY;
+            let mut trusted = true;
             for some in pivots.chunks(T::PIVOTS_AT_ONCE * self.lanes) {
                 let mut product = 1.0;
                 for &pivot in some[lane..].iter().step_by(self.lanes) {
-                    let pivot: f64 = pivot.into();
-                    smallest = smallest.min(pivot);
-                    product *= pivot;
+                    // False for a NaN, too.
+                    trusted &= pivot >= T::TINY && pivot <= T::HUGE;
+                    product *= pivot.into();
                 }
-                log.push(product);
+                if trusted {
+                    log.push(product);
+                }
             }
-            *out = if smallest >= T::TINY.into() { log.ln() } else { f64::NAN };
+            *out = if trusted { log.ln() } else { f64::NAN };
+            factors.doubtful |= u64::from(!trusted) << lane;
         }
     }
 
@@ -200,6 +209,30 @@ impl<T: Real> Kernel<T> {
         scratch: &mut Scratch<T>,
     ) {
         self.level.run(Backward { kernel: self, rows, factors, scratch, sink });
+    }
+}
+
+impl<T: Real> Kernel<T> {
+    /// Zeros in place of the derivatives of rows that are not trusted, so that no infinity and no NaN goes further.
+    ///
+    /// Undirected derivatives are resistances, at most the sum of all 1/p: trusted when the pivots are. Directed ones
+    /// are expected times, which grow without bound where a walk drifts away from the roots. None in the line of a
+    /// vertex is larger than the one in the column of the root.
+    #[inline(always)]
+    fn blank_untrusted(&self, rows: Range<usize>, doubtful: u64, g: &mut [T], sink: &mut impl Sink<T>) {
+        let (Shape { size, stride, .. }, lanes) = (self.shape, self.lanes);
+        for lane in 0..lanes {
+            // Lanes beyond the last row only repeat it.
+            let beyond = lane >= rows.len();
+            let mut at_root = g[lane..].iter().step_by(stride * lanes).take(size);
+            let trusted = self.kind == Kind::Undirected || at_root.all(|&time| time <= T::HUGE);
+            if (doubtful >> lane) & 1 == 1 || beyond || !trusted {
+                g[lane..].iter_mut().step_by(lanes).for_each(|derivative| *derivative = T::default());
+                if !beyond {
+                    sink.distrust(rows.start + lane);
+                }
+            }
+        }
     }
 }
 
@@ -217,15 +250,15 @@ impl<T: Real> WithSimd for CountLanes<T> {
 /// A buffer of numbers as a buffer of registers.
 #[inline(always)]
 pub(crate) fn registers<T: Real, S: Simd>(buffer: &[T]) -> &[T::Vector<S>] {
-    debug_assert!(buffer.as_ptr().cast::<T::Vector<S>>().is_aligned());
-    // SAFETY: a register holds exactly `lanes` plain numbers, and buffers are aligned to 128 bytes.
+    assert!(buffer.as_ptr().cast::<T::Vector<S>>().is_aligned());
+    // SAFETY: a register holds exactly `lanes` plain numbers, and the address was just checked.
     unsafe { std::slice::from_raw_parts(buffer.as_ptr().cast(), buffer.len() / T::lanes::<S>()) }
 }
 
 /// The same for writing.
 #[inline(always)]
 fn registers_mut<T: Real, S: Simd>(buffer: &mut [T]) -> &mut [T::Vector<S>] {
-    debug_assert!(buffer.as_ptr().cast::<T::Vector<S>>().is_aligned());
+    assert!(buffer.as_ptr().cast::<T::Vector<S>>().is_aligned());
     // SAFETY: as above.
     unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr().cast(), buffer.len() / T::lanes::<S>()) }
 }
@@ -261,7 +294,7 @@ impl<T: Real, Src: Source<T>> WithSimd for Forward<'_, T, Src> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { kernel, source, rows, factors, space } = self;
         let shape = &kernel.shape;
-        let Factors { q, pivots, inverses } = factors;
+        let Factors { q, pivots, inverses, .. } = factors;
         match kernel.route {
             Route::Lanes => {
                 let f = Lanes { simd, precision: PhantomData::<T> };
@@ -302,7 +335,7 @@ impl<T: Real, Snk: Sink<T>> WithSimd for Backward<'_, T, Snk> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { kernel, rows, factors, scratch, sink } = self;
         let shape = &kernel.shape;
-        let Factors { q, inverses, .. } = factors;
+        let Factors { q, inverses, doubtful, .. } = factors;
         let Scratch { derivatives, space } = scratch;
         match kernel.route {
             Route::Lanes => {
@@ -314,6 +347,7 @@ impl<T: Real, Snk: Sink<T>> WithSimd for Backward<'_, T, Snk> {
                     Kind::Undirected => undirected::backward(f, shape, q, inverses, g, space),
                     Kind::Directed => directed::backward(f, shape, q, inverses, g, space),
                 }
+                kernel.blank_untrusted(rows.clone(), *doubtful, numbers_mut::<T, S>(g), sink);
                 sink.take_lanes(simd, rows, shape, g);
             }
             Route::Rows => {
@@ -322,6 +356,7 @@ impl<T: Real, Snk: Sink<T>> WithSimd for Backward<'_, T, Snk> {
                     Kind::Undirected => undirected::backward(f, shape, q, inverses, derivatives, space),
                     Kind::Directed => directed::backward(f, shape, q, inverses, derivatives, space),
                 }
+                kernel.blank_untrusted(rows.clone(), *doubtful, derivatives, sink);
                 sink.take_row(rows.start, shape, derivatives);
             }
         }

@@ -100,6 +100,13 @@ impl<F: Field> WithSimd for Strips<F> {
         // SAFETY: the assertions of `product` bound every access of every tile.
         unsafe {
             if F::MANY_REGISTERS {
+                // Tiles of 6 × 4, or of 8 × 3 where that leaves no rows over: 24 sums in registers either way.
+                if operands.rows % 8 == 0 && operands.rows % 6 != 0 && operands.rows <= 64 {
+                    while j + 3 * F::STEP <= columns {
+                        strip::<F, 3>(f, &operands, j);
+                        j += 3 * F::STEP;
+                    }
+                }
                 while j + 4 * F::STEP <= columns {
                     strip::<F, 4>(f, &operands, j);
                     j += 4 * F::STEP;
@@ -134,6 +141,8 @@ unsafe fn strip<F: Field, const J: usize>(f: F, o: &Operands<F::Element>, j: usi
         }
         if J > 2 {
             rows::<F, 2>(f, o, j, below(1), below(2));
+        }
+        if J > 3 {
             rows::<F, 3>(f, o, j, below(2), below(3));
         }
         rows::<F, J>(f, o, j, below(J - 1), o.rows);
@@ -155,9 +164,16 @@ unsafe fn rows<F: Field, const J: usize>(f: F, o: &Operands<F::Element>, j: usiz
                 i += 12;
             }
         }
-        while i + 6 <= end {
-            tile::<F, 6, J>(f, o, i, j);
-            i += 6;
+        if J == 3 {
+            while i + 8 <= end {
+                tile::<F, 8, J>(f, o, i, j);
+                i += 8;
+            }
+        } else {
+            while i + 6 <= end {
+                tile::<F, 6, J>(f, o, i, j);
+                i += 6;
+            }
         }
         while i + 2 <= end {
             tile::<F, 2, J>(f, o, i, j);

@@ -4,12 +4,16 @@ use super::compiled::Compiled;
 use pulp::Simd;
 use std::fmt::Debug;
 
-/// Pivots below this leave the range in which `f32` vouches for its digits (rates are scaled to at most 1).
+/// Pivots below this leave the range in which `f32` vouches for its digits (the largest rate lies between 2⁻²⁰ and 2²⁰).
 ///
-/// An underflow changes an entry by at most 2⁻¹²⁶; a sum of at most n² of them is then below 2⁻²⁴ of any pivot that
-/// passes, and its reciprocal is far from overflow.
+/// An underflow changes an entry by at most 2⁻¹⁴⁹, or 2⁻¹²⁶ where the machine flushes; all n² of them together are then
+/// below 2⁻¹⁴ of any pivot that passes even at n = 65,536, and below 2⁻²⁴ up to n = 2,000.
 pub(crate) const TINY_F32: f32 = 1.0 / (1u128 << 80) as f32;
-/// The same for `f64`: 2⁻⁶⁰⁰.
+/// Pivots and derivatives above this are not trusted either: sums of them must not overflow. 2¹⁰⁰.
+pub(crate) const HUGE_F32: f32 = (1u128 << 100) as f32;
+/// The same bounds for `f64`: 2⁻⁶⁰⁰ and 2⁹⁰⁰.
+pub(crate) const HUGE_F64: f64 = f64::from_bits((1023 + 900) << 52);
+/// See above.
 pub(crate) const TINY_F64: f64 = f64::from_bits((1023 - 600) << 52);
 
 /// A floating-point precision in which forests can be summed: `f32` or `f64`.
@@ -33,6 +37,9 @@ pub trait Real: Compiled + Copy + Debug + Default + PartialOrd + Send + Sync + I
     /// Smallest pivot that is trusted.
     #[doc(hidden)]
     const TINY: Self;
+    /// Largest pivot and largest derivative that are trusted.
+    #[doc(hidden)]
+    const HUGE: Self;
 
     /// The nearest number of this precision.
     fn from_f64(value: f64) -> Self;
@@ -98,7 +105,7 @@ pub trait Real: Compiled + Copy + Debug + Default + PartialOrd + Send + Sync + I
 }
 
 macro_rules! real {
-    ($t:ty, $bits:ty, $at_once:expr, $vec:ident, $mask:ident, $tiny:expr, $splat:ident $add:ident $sub:ident $mul:ident $div:ident
+    ($t:ty, $bits:ty, $at_once:expr, $vec:ident, $mask:ident, $tiny:expr, $huge:expr, $splat:ident $add:ident $sub:ident $mul:ident $div:ident
      $fma:ident $max:ident $ge:ident $select:ident $sum:ident
      $to_bits:ident $max_bits:ident $from_bits:ident) => {
         impl Real for $t {
@@ -108,6 +115,7 @@ macro_rules! real {
             const INFINITY_BITS: $bits = <$t>::INFINITY.to_bits();
             const PIVOTS_AT_ONCE: usize = $at_once;
             const TINY: Self = $tiny;
+            const HUGE: Self = $huge;
 
             #[inline(always)]
             fn from_f64(value: f64) -> Self {
@@ -185,11 +193,11 @@ macro_rules! real {
     };
 }
 
-real!(f32, u32, 8, f32s, m32s, TINY_F32,
+real!(f32, u32, 8, f32s, m32s, TINY_F32, HUGE_F32,
       splat_f32s add_f32s sub_f32s mul_f32s div_f32s mul_add_e_f32s max_f32s
       greater_than_or_equal_f32s select_f32s reduce_sum_f32s
       transmute_u32s_f32s max_u32s transmute_f32s_u32s);
-real!(f64, u64, 1, f64s, m64s, TINY_F64,
+real!(f64, u64, 1, f64s, m64s, TINY_F64, HUGE_F64,
       splat_f64s add_f64s sub_f64s mul_f64s div_f64s mul_add_e_f64s max_f64s
       greater_than_or_equal_f64s select_f64s reduce_sum_f64s
       transmute_u64s_f64s max_u64s transmute_f64s_u64s);
