@@ -1,9 +1,10 @@
-//! Timing, and the two yardsticks: a matrix product, and Cholesky with inverse.
+//! Timing, and the two yardsticks: a matrix product, and what a library of linear algebra would do.
 #![allow(dead_code)]
 
 use everytree::spanning::{Kind, Real};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
+use faer::linalg::lu::partial_pivoting as lu;
 use faer::traits::ComplexField;
 use faer::{Accum, Mat, Par};
 use rayon::prelude::*;
@@ -66,10 +67,11 @@ pub fn gemm_rate<T: Real + ComplexField>(n: usize, threads: usize) -> f64 {
     flops * (repeats * threads) as f64 / seconds / 1e9
 }
 
-/// Seconds a row for what one would do with a library: Cholesky factor and inverse of the reduced Laplacian, each
-/// thread its own row. (In f32 this loses all accuracy on uneven rates; here it is a yardstick for time only.)
-pub fn cholesky_seconds<T: Real + ComplexField>(n: usize, threads: usize) -> f64 {
-    let m = n - 1;
+/// Seconds a row for what one would do with a library, each thread its own row: factor and inverse of the reduced
+/// Laplacian, by Cholesky (undirected) or by LU with partial pivoting (directed). In f32 this loses all accuracy on
+/// uneven rates; here it is a yardstick for time only.
+pub fn library_seconds<T: Real + ComplexField>(kind: Kind, n: usize, threads: usize) -> f64 {
+    let m = if kind == Kind::Directed { n } else { n - 1 };
     let entry = |i: usize, j: usize| {
         let off = -(((i * 7 + j * 7) % 11) as f64 / 11.0 + 0.1);
         <T as Real>::from_f64(if i == j { 2.0 * n as f64 } else { off })
@@ -77,25 +79,38 @@ pub fn cholesky_seconds<T: Real + ComplexField>(n: usize, threads: usize) -> f64
     let laplacian = Mat::<T>::from_fn(m, m, entry);
     let repeats = (2e7 / (n as f64).powi(3)).ceil() as usize;
     let scratch = llt::factor::cholesky_in_place_scratch::<T>(m, Par::Seq, Default::default())
-        .or(llt::inverse::inverse_scratch::<T>(m, Par::Seq));
+        .or(llt::inverse::inverse_scratch::<T>(m, Par::Seq))
+        .or(lu::factor::lu_in_place_scratch::<usize, T>(m, m, Par::Seq, Default::default()))
+        .or(lu::inverse::inverse_scratch::<usize, T>(m, Par::Seq));
     let jobs: Vec<_> = (0..threads)
-        .map(|_| Mutex::new((Mat::<T>::zeros(m, m), Mat::<T>::zeros(m, m), MemBuffer::new(scratch))))
+        .map(|_| {
+            let permutations = (vec![0usize; m], vec![0usize; m]);
+            Mutex::new((Mat::<T>::zeros(m, m), Mat::<T>::zeros(m, m), permutations, MemBuffer::new(scratch)))
+        })
         .collect();
     let seconds = best(|| {
         jobs.par_iter().for_each(|job| {
-            let (factor, inverse, buffer) = &mut *job.lock().expect("a job");
+            let (factor, inverse, (forth, back), buffer) = &mut *job.lock().expect("a job");
             for _ in 0..repeats {
                 let stack = MemStack::new(buffer);
                 factor.copy_from(&laplacian);
-                let done = llt::factor::cholesky_in_place(
-                    factor.as_mut(),
-                    Default::default(),
-                    Par::Seq,
-                    stack,
-                    Default::default(),
-                );
-                assert!(done.is_ok(), "a positive definite matrix");
-                llt::inverse::inverse(inverse.as_mut(), factor.as_ref(), Par::Seq, stack);
+                let a = factor.as_mut();
+                if kind == Kind::Undirected {
+                    let done = llt::factor::cholesky_in_place(
+                        a,
+                        Default::default(),
+                        Par::Seq,
+                        stack,
+                        Default::default(),
+                    );
+                    assert!(done.is_ok(), "a positive definite matrix");
+                    llt::inverse::inverse(inverse.as_mut(), factor.as_ref(), Par::Seq, stack);
+                } else {
+                    let (_, rows) =
+                        lu::factor::lu_in_place(a, forth, back, Par::Seq, stack, Default::default());
+                    let factor = factor.as_ref();
+                    lu::inverse::inverse(inverse.as_mut(), factor, factor, rows, Par::Seq, stack);
+                }
             }
         });
     });
