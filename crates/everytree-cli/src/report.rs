@@ -78,7 +78,11 @@ impl Question<'_> {
         }
         writeln!(out, "log of the total weight of all {}s: {log_weight:.12}", self.what())?;
         if log_weight.abs() < 30.0 {
-            writeln!(out, "total weight: {:.9}", log_weight.exp())?;
+            let weight = log_weight.exp();
+            match weight >= 1e-3 {
+                true => writeln!(out, "total weight: {weight:.9}")?,
+                false => writeln!(out, "total weight: {weight:.9e}")?,
+            }
         }
         writeln!(out)?;
         writeln!(out, "Most probable edges of a random {}:", self.what())?;

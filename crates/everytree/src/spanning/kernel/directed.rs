@@ -20,7 +20,7 @@ use super::product::{Contiguous, Strided, Target, Write, add_constant, add_multi
 
 /// Elements of work space for both sweeps.
 pub(crate) fn space(shape: &Shape) -> usize {
-    4 * shape.panel() + 8 + Block::<()>::space(shape.block)
+    4 * shape.panel() + Block::<()>::space(shape.block)
 }
 
 /// Eliminates all vertices of `q`; writes every pivot and its reciprocal. `q` is then what [`backward`] needs.

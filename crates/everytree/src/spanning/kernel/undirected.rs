@@ -20,7 +20,7 @@ use super::product::{Contiguous, Strided, Target, Write, add_constant, add_multi
 
 /// Elements of work space for both sweeps.
 pub(crate) fn space(shape: &Shape) -> usize {
-    shape.panel() + 8 + Block::<()>::space(shape.block)
+    shape.panel() + Block::<()>::space(shape.block)
 }
 
 /// Eliminates all vertices of `q`, of which the part below the diagonal is given; writes every pivot and its
