@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 /// Mutual informations of a noisy random tree: strong along its edges, falling off with the distance, and a floor of
-/// sampling noise between the rest. For n = 100 they span six decades.
+/// sampling noise between the rest.
 fn mutual_information(n: usize) -> Vec<f64> {
     let mut rng = Pcg64::seed_from_u64(3);
     let mut correlation = vec![0.0f64; n * n];
