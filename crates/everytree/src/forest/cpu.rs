@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # What is kept between forward and backward
 ///
 /// The eliminated matrices, `N²` numbers a row (`N = n`, directed `n + 1`, rounded up a little), as long as all rows of
-/// a trace take at most [`Cpu::keeping`] bytes together (256 MiB by default); rows beyond that are eliminated again on
+/// a trace take at most [`Cpu::keeping`] bytes together (1 GiB by default: 64 rows of 1,556 variables in f32); rows beyond that are eliminated again on
 /// the way back. Keeping saves a third of the arithmetic and costs memory traffic; in the measurements of
 /// `docs/performance.md` it is faster at most sizes, by up to a quarter, and even or slightly slower at n = 32.
 ///
@@ -40,7 +40,7 @@ impl<T: Real> Default for Cpu<T> {
 impl<T: Real> Cpu<T> {
     /// With the best instructions of this machine.
     pub fn new() -> Self {
-        Self { level: Level::best(), keep: 256 << 20, precision: std::marker::PhantomData }
+        Self { level: Level::best(), keep: 1 << 30, precision: std::marker::PhantomData }
     }
 
     /// With a given level of instructions: to compare.

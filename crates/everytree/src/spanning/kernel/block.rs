@@ -7,6 +7,7 @@
 
 use super::field::Field;
 use super::product::{add_multiple, sum};
+use std::ops::Range;
 
 /// How a row's matrix is laid out and cut into blocks.
 ///
@@ -20,6 +21,8 @@ pub(crate) struct Shape {
     pub stride: usize,
     /// Vertices in a block.
     pub block: usize,
+    /// Blocks that come back together: the matrix of derivatives is read once for all of them.
+    pub together: usize,
 }
 
 impl Shape {
@@ -35,6 +38,12 @@ impl Shape {
     /// Elements of a panel of one block's rows.
     pub fn panel(&self) -> usize {
         self.block * self.stride
+    }
+
+    /// The numbers of the blocks that come back together, first those nearest to the root.
+    pub fn bands(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let (blocks, together) = (self.blocks(), self.together);
+        (0..blocks).step_by(together).map(move |first| first..(first + together).min(blocks))
     }
 
     /// Block number `number`: where it starts, and which of its places hold a vertex to eliminate (place 0 of block

@@ -20,7 +20,7 @@ use super::product::{Contiguous, Strided, Target, Write, add_constant, add_multi
 
 /// Elements of work space for both sweeps.
 pub(crate) fn space(shape: &Shape) -> usize {
-    4 * shape.panel() + Block::<()>::space(shape.block)
+    shape.together * (4 * shape.panel() + Block::<()>::space(shape.block))
 }
 
 /// Eliminates all vertices of `q`; writes every pivot and its reciprocal. `q` is then what [`backward`] needs.
@@ -87,72 +87,176 @@ pub(crate) fn backward<F: Field>(
 ) {
     let (b, stride) = (shape.block, shape.stride);
     let zero = f.constant(0.0);
-    let (transposed, rest) = space.split_at_mut(shape.panel());
-    let (exits_transposed, rest) = rest.split_at_mut(shape.panel());
-    let (entries, rest) = rest.split_at_mut(shape.panel());
-    let (column_panel, rest) = rest.split_at_mut(shape.panel());
-    let mut block = Block::carve(b, rest);
-    for number in 0..shape.blocks() {
-        let span = shape.span(number);
+    // Rows of a panel hold the blocks of a band side by side.
+    let width = shape.together * b;
+    let panel = shape.together * shape.panel();
+    let (outgoing, rest) = space.split_at_mut(panel);
+    let (exits_panel, rest) = rest.split_at_mut(panel);
+    let (entries, rest) = rest.split_at_mut(panel);
+    let (columns, rest) = rest.split_at_mut(panel);
+    for band in shape.bands() {
+        // Everything before the band is known.
+        let known = band.start * b;
+        for (number, space) in band.clone().zip(rest.chunks_exact_mut(Block::<()>::space(b))) {
+            let (block, span) = (&mut Block::carve(b, space), shape.span(number));
+            let Span { start, high, .. } = span;
+            block.inverse.copy_from_slice(&inverses[start..start + b]);
+            recall(f, block, span, q, stride);
+            invert(f, block, span);
+            sum_outside(f, block, span, q, stride);
+            exits(f, block, span);
+            if span.has_rest() {
+                let place = start - known;
+                transpose(
+                    Target { data: &mut outgoing[place..], stride: width },
+                    Contiguous { data: &q[start * stride..], stride },
+                    [high, start],
+                );
+                for row in outgoing[..start * width].chunks_exact_mut(width) {
+                    row[place + high..place + b].fill(zero);
+                }
+                // green transposed, into spare[2]: the exit distributions, one column a vertex of the block.
+                for k in 0..b {
+                    for l in 0..b {
+                        block.spare[2][l * b + k] = block.green[k * b + l];
+                    }
+                }
+                product(
+                    f,
+                    Target { data: &mut exits_panel[place..], stride: width },
+                    Write::Set,
+                    Strided { data: &outgoing[place..], row: width, column: 1 },
+                    Contiguous { data: block.spare[2], stride: b },
+                    [start, b, high],
+                );
+                // Expected time at k after entering the block from i, by rate.
+                product(
+                    f,
+                    Target { data: &mut entries[place..], stride: width },
+                    Write::Set,
+                    Strided { data: &q[start..], row: stride, column: 1 },
+                    Contiguous { data: block.green, stride: b },
+                    [start, b, high],
+                );
+            }
+        }
+        let panels = Panels { width, outgoing, exits: exits_panel, entries };
+        panels.from_before(f, shape, known, band.len() * b, (band.end * b).min(shape.size), columns, g);
+        for (number, space) in band.zip(rest.chunks_exact_mut(Block::<()>::space(b))) {
+            let (mut block, span) = (Block::carve(b, space), shape.span(number));
+            panels.bring_back(f, shape, &mut block, span, known, q, columns, g);
+        }
+    }
+}
+
+/// What the blocks of a band have to do with everything before them; row i of a panel belongs to index i.
+struct Panels<'a, E> {
+    /// Numbers from one row to the next.
+    width: usize,
+    /// `q[k][i]`, rates from the band.
+    outgoing: &'a [E],
+    /// `h_k[i]`, where a walk from k leaves its block.
+    exits: &'a [E],
+    /// Time at k after entering its block from i, by rate.
+    entries: &'a [E],
+}
+
+impl<E: Copy> Panels<'_, E> {
+    /// The parts of x (into `columns`) and y (into the rows of `g`) that come from before `known`, for all blocks of
+    /// the band at once.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "one step of one loop")]
+    fn from_before<F: Field<Element = E>>(
+        &self,
+        f: F,
+        shape: &Shape,
+        known: usize,
+        wide: usize,
+        end: usize,
+        columns: &mut [E],
+        g: &mut [E],
+    ) {
+        let (stride, width) = (shape.stride, self.width);
+        // x[i][k] = Σ_j G[i][j] h_k[j], some rows at a time, so that they stay in the cache for all k.
+        const SOME: usize = 48;
+        for first in (0..known).step_by(SOME) {
+            product(
+                f,
+                Target { data: &mut columns[first * width..], stride: width },
+                Write::Set,
+                Strided { data: &g[first * stride..], row: stride, column: 1 },
+                Contiguous { data: self.exits, stride: width },
+                [SOME.min(known - first), wide, known],
+            );
+        }
+        // y[k][j] = Σ_i entries[i][k] G[i][j], up to the lift.
+        let (left, back) = g.split_at_mut(known * stride);
+        product(
+            f,
+            Target { data: back, stride },
+            Write::Set,
+            Strided { data: self.entries, row: 1, column: width },
+            Contiguous { data: left, stride },
+            [end - known, known, known],
+        );
+    }
+
+    /// Fills the rows and columns of one block of `g`.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "one step of one loop")]
+    fn bring_back<F: Field<Element = E>>(
+        &self,
+        f: F,
+        shape: &Shape,
+        block: &mut Block<'_, E>,
+        span: Span,
+        known: usize,
+        q: &[E],
+        columns: &mut [E],
+        g: &mut [E],
+    ) {
+        let (b, stride, width) = (shape.block, shape.stride, self.width);
+        let zero = f.constant(0.0);
         let Span { start, low, high } = span;
-        block.inverse.copy_from_slice(&inverses[start..start + b]);
-        recall(f, &mut block, span, q, stride);
-        invert(f, &mut block, span);
-        sum_outside(f, &mut block, span, q, stride);
-        exits(f, &mut block, span);
+        let place = start - known;
         block.spare[0].fill(zero);
         block.spare[1].fill(zero);
         if span.has_rest() {
-            let gone = &q[start * stride..];
-            transpose(
-                Target { data: transposed, stride: b },
-                Contiguous { data: gone, stride },
-                [high, start],
-            );
-            for row in transposed[..start * b].chunks_exact_mut(b) {
-                row[high..].fill(zero);
-            }
-            // green transposed, into spare[2]: the exit distributions, one column a vertex of the block.
-            for k in 0..b {
-                for l in 0..b {
-                    block.spare[2][l * b + k] = block.green[k * b + l];
-                }
-            }
+            // The blocks of the band that are already back: their part of what lies before the band, then what lies
+            // among them.
+            let columns = &mut columns[place..];
             product(
                 f,
-                Target { data: exits_transposed, stride: b },
-                Write::Set,
-                Strided { data: transposed, row: b, column: 1 },
-                Contiguous { data: block.spare[2], stride: b },
-                [start, b, high],
+                Target { data: columns, stride: width },
+                Write::Add,
+                Strided { data: &g[known..], row: stride, column: 1 },
+                Contiguous { data: &self.exits[known * width + place..], stride: width },
+                [known, b, place],
             );
-            // x[i][k] = Σ_j G[i][j] h_k[j]: the columns of the block.
             product(
                 f,
-                Target { data: column_panel, stride: b },
+                Target { data: &mut columns[known * width..], stride: width },
                 Write::Set,
-                Strided { data: g, row: stride, column: 1 },
-                Contiguous { data: exits_transposed, stride: b },
-                [start, b, start],
-            );
-            // Expected time at k after entering the block from i, by rate.
-            product(
-                f,
-                Target { data: entries, stride: b },
-                Write::Set,
-                Strided { data: &q[start..], row: stride, column: 1 },
-                Contiguous { data: block.green, stride: b },
-                [start, b, high],
+                Strided { data: &g[known * stride..], row: stride, column: 1 },
+                Contiguous { data: &self.exits[place..], stride: width },
+                [place, b, start],
             );
             let (left, back) = g.split_at_mut(start * stride);
-            // y[k][j] = Σ_i entries[i][k] G[i][j]: the rows of the block, up to their lift.
             product(
                 f,
                 Target { data: back, stride },
+                Write::Add,
+                Strided { data: &self.entries[known * width + place..], row: 1, column: width },
+                Contiguous { data: &left[known * stride..], stride },
+                [high, known, place],
+            );
+            product(
+                f,
+                Target { data: &mut back[known..], stride },
                 Write::Set,
-                Strided { data: entries, row: 1, column: b },
-                Contiguous { data: left, stride },
-                [high, start, start],
+                Strided { data: &self.entries[place..], row: 1, column: width },
+                Contiguous { data: &left[known..], stride },
+                [high, place, start],
             );
             // z_out[l][k] = Σ_j y[l][j] q[k][j]; z_in[k][l] = Σ_i q[i][k] x[i][l]
             product(
@@ -160,7 +264,7 @@ pub(crate) fn backward<F: Field>(
                 Target { data: block.spare[0], stride: b },
                 Write::Set,
                 Strided { data: back, row: stride, column: 1 },
-                Contiguous { data: transposed, stride: b },
+                Contiguous { data: &self.outgoing[place..], stride: width },
                 [high, b, start],
             );
             product(
@@ -168,11 +272,11 @@ pub(crate) fn backward<F: Field>(
                 Target { data: block.spare[1], stride: b },
                 Write::Set,
                 Strided { data: &q[start..], row: 1, column: stride },
-                Contiguous { data: column_panel, stride: b },
+                Contiguous { data: columns, stride: width },
                 [high, b, start],
             );
         }
-        inside(f, &mut block, span);
+        inside(f, block, span);
         for k in low..high {
             for l in low..high {
                 g[(start + k) * stride + start + l] = block.rates[k * b + l];
@@ -183,7 +287,7 @@ pub(crate) fn backward<F: Field>(
                 add_constant(f, &mut g[(start + k) * stride..][..start], block.lift[k]);
             }
             for i in 0..start {
-                g[i * stride + start..][..b].copy_from_slice(&column_panel[i * b..(i + 1) * b]);
+                g[i * stride + start..][..b].copy_from_slice(&columns[i * width + place..][..b]);
             }
         } else {
             g[..b].fill(zero);

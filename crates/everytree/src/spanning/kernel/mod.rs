@@ -117,10 +117,10 @@ impl<T: Real> Kernel<T> {
         let by_default = if size <= lanes_up_to(kind) { Route::Lanes } else { Route::Rows };
         let route = route.unwrap_or(by_default);
         let register = level.run(CountLanes::<T>(PhantomData));
-        let (block, line) = match route {
+        let (block, together, line) = match route {
             // Elements are whole registers, about a cache line each.
-            Route::Lanes => (lanes_block(size), 1),
-            Route::Rows => (if size < 1200 { 16 } else { 32 }, 64 / size_of::<T>()),
+            Route::Lanes => (lanes_block(size), 1, 1),
+            Route::Rows => (16, 6, 64 / size_of::<T>()),
         };
         // An odd number of cache lines from row to row, so that a column spreads over the whole cache. Blocks are whole
         // lines.
@@ -130,7 +130,7 @@ impl<T: Real> Kernel<T> {
             level,
             route,
             lanes: if route == Route::Lanes { register } else { 1 },
-            shape: Shape { size, stride, block },
+            shape: Shape { size, stride, block, together },
             precision: PhantomData,
         }
     }

@@ -20,7 +20,7 @@ use super::product::{Contiguous, Strided, Target, Write, add_constant, add_multi
 
 /// Elements of work space for both sweeps.
 pub(crate) fn space(shape: &Shape) -> usize {
-    shape.panel() + Block::<()>::space(shape.block)
+    shape.together * (shape.panel() + Block::<()>::space(shape.block))
 }
 
 /// Eliminates all vertices of `q`, of which the part below the diagonal is given; writes every pivot and its
@@ -98,69 +98,116 @@ pub(crate) fn backward<F: Field>(
     space: &mut [F::Element],
 ) {
     let (b, stride) = (shape.block, shape.stride);
+    let (exit_panels, rest) = space.split_at_mut(shape.together * shape.panel());
+    for band in shape.bands() {
+        // Everything before the band is known.
+        let known = band.start * b;
+        for (number, space) in band.clone().zip(rest.chunks_exact_mut(Block::<()>::space(b))) {
+            let (block, span) = (&mut Block::carve(b, space), shape.span(number));
+            block.inverse.copy_from_slice(&inverses[span.start..span.start + b]);
+            recall(f, block, span, q, stride);
+            invert(f, block, span);
+            sum_outside(f, block, span, q, stride);
+            exits(f, block, span);
+            if span.has_rest() {
+                let exit_panel = &mut exit_panels[(span.start - known) * stride..];
+                exit_distribution(f, block, span, &q[span.start * stride..], stride, exit_panel);
+            }
+        }
+        // y[k][j] = Σ_i h_k[i] R[i][j], first over all i before the band.
+        let end = (band.end * b).min(shape.size);
+        let (left, back) = r.split_at_mut(known * stride);
+        product(
+            f,
+            Target { data: back, stride },
+            Write::Set,
+            Strided { data: exit_panels, row: stride, column: 1 },
+            Contiguous { data: left, stride },
+            [end - known, known, known],
+        );
+        for (number, space) in band.zip(rest.chunks_exact_mut(Block::<()>::space(b))) {
+            let (mut block, span) = (Block::carve(b, space), shape.span(number));
+            let exit_panel = &exit_panels[(span.start - known) * stride..];
+            bring_back(f, shape, &mut block, span, known, exit_panel, q, r);
+        }
+    }
+}
+
+/// Fills the rows and columns of one block of `r`. Up to column `known`, its rows hold the part of `y` that comes from
+/// before `known`.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "one step of one loop")]
+fn bring_back<F: Field>(
+    f: F,
+    shape: &Shape,
+    block: &mut Block<'_, F::Element>,
+    span: Span,
+    known: usize,
+    exit_panel: &[F::Element],
+    q: &[F::Element],
+    r: &mut [F::Element],
+) {
+    let (b, stride) = (shape.block, shape.stride);
     let zero = f.constant(0.0);
-    let (exit_panel, rest) = space.split_at_mut(shape.panel());
-    let mut block = Block::carve(b, rest);
-    for number in 0..shape.blocks() {
-        let span = shape.span(number);
-        let Span { start, low, high } = span;
-        block.inverse.copy_from_slice(&inverses[start..start + b]);
-        recall(f, &mut block, span, q, stride);
-        invert(f, &mut block, span);
-        sum_outside(f, &mut block, span, q, stride);
-        exits(f, &mut block, span);
-        block.spare[0].fill(zero);
-        if span.has_rest() {
-            let gone = &q[start * stride..];
-            exit_distribution(f, &block, span, gone, stride, exit_panel);
-            let (left, back) = r.split_at_mut(start * stride);
-            // y[k][j] = Σ_i h_k[i] R[i][j], and its mirror image.
-            product(
-                f,
-                Target { data: back, stride },
-                Write::Set,
-                Strided { data: exit_panel, row: stride, column: 1 },
-                Contiguous { data: left, stride },
-                [high, start, start],
-            );
-            transpose(
-                Target { data: &mut left[start..], stride },
-                Contiguous { data: back, stride },
-                [high, start],
-            );
-            for row in left.chunks_exact_mut(stride) {
-                row[start + high..start + b].fill(zero);
-            }
-            // z[k][l] = Σ_i q[k][i] y[l][i]
-            product(
-                f,
-                Target { data: block.spare[0], stride: b },
-                Write::Set,
-                Strided { data: gone, row: stride, column: 1 },
-                Contiguous { data: &left[start..], stride },
-                [high, b, start],
-            );
+    let Span { start, low, high } = span;
+    block.spare[0].fill(zero);
+    if span.has_rest() {
+        let gone = &q[start * stride..];
+        let (left, back) = r.split_at_mut(start * stride);
+        // The blocks of the band that are already back; then the columns among them.
+        product(
+            f,
+            Target { data: back, stride },
+            Write::Add,
+            Strided { data: &exit_panel[known..], row: stride, column: 1 },
+            Contiguous { data: &left[known * stride..], stride },
+            [high, known, start - known],
+        );
+        product(
+            f,
+            Target { data: &mut back[known..], stride },
+            Write::Set,
+            Strided { data: exit_panel, row: stride, column: 1 },
+            Contiguous { data: &left[known..], stride },
+            [high, start - known, start],
+        );
+        transpose(
+            Target { data: &mut left[start..], stride },
+            Contiguous { data: back, stride },
+            [high, start],
+        );
+        for row in left.chunks_exact_mut(stride) {
+            row[start + high..start + b].fill(zero);
         }
-        inside(f, &mut block, span);
+        // z[k][l] = Σ_i q[k][i] y[l][i]
+        product(
+            f,
+            Target { data: block.spare[0], stride: b },
+            Write::Set,
+            Strided { data: gone, row: stride, column: 1 },
+            Contiguous { data: &left[start..], stride },
+            [high, b, start],
+        );
+    }
+    inside(f, block, span);
+    for k in low..high {
+        for l in low..high {
+            r[(start + k) * stride + start + l] = block.rates[k * b + l];
+        }
+    }
+    if span.has_rest() {
+        for k in 0..high {
+            add_constant(f, &mut r[(start + k) * stride..][..start], block.lift[k]);
+        }
+        for i in 0..start {
+            let row = &mut r[i * stride + start..][..b];
+            add_multiple(f, row, f.constant(1.0), block.lift, 0);
+        }
+    } else {
+        r[0] = zero;
         for k in low..high {
-            for l in low..high {
-                r[(start + k) * stride + start + l] = block.rates[k * b + l];
-            }
-        }
-        if span.has_rest() {
-            for k in 0..high {
-                add_constant(f, &mut r[(start + k) * stride..][..start], block.lift[k]);
-            }
-            for i in 0..start {
-                let row = &mut r[i * stride + start..][..b];
-                add_multiple(f, row, f.constant(1.0), block.lift, 0);
-            }
-        } else {
-            r[0] = zero;
-            for k in low..high {
-                r[k * stride] = block.lift[k];
-                r[k] = block.lift[k];
-            }
+            r[k * stride] = block.lift[k];
+            r[k] = block.lift[k];
         }
     }
 }
