@@ -141,7 +141,7 @@ pub(crate) fn backward<F: Field>(
             }
         }
         let panels = Panels { width, outgoing, exits: exits_panel, entries };
-        panels.from_before(f, shape, known, band.len() * b, (band.end * b).min(shape.size), columns, g);
+        panels.before_the_band(f, shape, known, band.len() * b, (band.end * b).min(shape.size), columns, g);
         for (number, space) in band.zip(rest.chunks_exact_mut(Block::<()>::space(b))) {
             let (mut block, span) = (Block::carve(b, space), shape.span(number));
             panels.bring_back(f, shape, &mut block, span, known, q, columns, g);
@@ -166,7 +166,7 @@ impl<E: Copy> Panels<'_, E> {
     /// the band at once.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "one step of one loop")]
-    fn from_before<F: Field<Element = E>>(
+    fn before_the_band<F: Field<Element = E>>(
         &self,
         f: F,
         shape: &Shape,
