@@ -30,8 +30,13 @@
 //! ```
 
 pub mod forest;
+pub mod learn;
+pub mod model;
 mod pool;
+pub mod scan;
+pub mod schema;
 pub mod spanning;
+pub mod table;
 
 /// The README's examples, as tests.
 #[cfg(doctest)]

@@ -45,6 +45,16 @@ impl Counts {
         states(v).flat_map(|a| states(u).map(move |b| (a, b))).map(|(a, b)| self.get(v, a, u, b)).sum()
     }
 
+    /// Where the states of each variable begin, and how many there are in all.
+    pub(crate) fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// The square matrix over all states.
+    pub(crate) fn sums(&self) -> &[f64] {
+        &self.sums
+    }
+
     pub(crate) fn fits(&self, kind: Kind, offsets: &[usize]) -> bool {
         self.kind == kind && self.offsets == offsets
     }

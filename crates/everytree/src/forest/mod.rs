@@ -36,7 +36,7 @@ mod backend;
 mod codes;
 mod counts;
 mod cpu;
-mod frechet;
+pub(crate) mod frechet;
 pub(crate) mod lookup;
 mod tables;
 
@@ -45,7 +45,7 @@ pub use codes::Codes;
 pub use counts::Counts;
 pub use cpu::{Cpu, Prepared, Trace};
 pub use frechet::binary_ratios;
-pub use tables::Tables;
+pub use tables::{Line, Tables};
 
 use thiserror::Error;
 

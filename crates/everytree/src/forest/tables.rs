@@ -2,6 +2,7 @@
 
 use super::ForestError;
 use crate::spanning::Kind;
+use rayon::prelude::*;
 
 /// Most states over all variables: the square of it is a table.
 const MAX_STATES: usize = 1 << 14;
@@ -23,13 +24,12 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Fills the tables from `rate(v, a, u, b)`: variable v in state a towards variable u in state b. Undirected: asked
-    /// for `u < v` only. Directed: v is the child, u the parent, and `rate(v, a, v, a)` the root rate.
-    pub fn build(
-        kind: Kind,
-        states: &[usize],
-        mut rate: impl FnMut(usize, usize, usize, usize) -> f64,
-    ) -> Result<Self, ForestError> {
+    /// Can variables with so many states each be tabulated?
+    pub fn check(states: &[usize]) -> Result<(), ForestError> {
+        Self::offsets_of(states).map(drop)
+    }
+
+    fn offsets_of(states: &[usize]) -> Result<Vec<usize>, ForestError> {
         let mut offsets = vec![0usize];
         for (variable, &count) in states.iter().enumerate() {
             if count == 0 {
@@ -41,36 +41,62 @@ impl Tables {
             }
             offsets.push(states);
         }
-        let total = offsets[states.len()];
-        if total == 0 {
+        if states.is_empty() {
             return Err(ForestError::NoStates { variable: 0 });
         }
-        let mut rates = vec![0.0; total * total];
-        for v in 0..states.len() {
+        Ok(offsets)
+    }
+
+    /// All rates zero, for variables with so many states each.
+    pub fn zeros(kind: Kind, states: &[usize]) -> Result<Self, ForestError> {
+        let offsets = Self::offsets_of(states)?;
+        let total = offsets[states.len()];
+        Ok(Self { kind, offsets, rates: vec![0.0; total * total] })
+    }
+
+    /// Fills the tables from `rate(v, a, u, b)`: variable v in state a towards variable u in state b. Undirected: asked
+    /// for `u < v` only. Directed: v is the child, u the parent, and `rate(v, a, v, a)` the root rate.
+    pub fn build(
+        kind: Kind,
+        states: &[usize],
+        mut rate: impl FnMut(usize, usize, usize, usize) -> f64,
+    ) -> Result<Self, ForestError> {
+        let mut tables = Self::zeros(kind, states)?;
+        for (v, mut line) in tables.lines().into_iter().enumerate() {
             let others = if kind == Kind::Undirected { 0..v } else { 0..states.len() };
             for u in others {
                 for a in 0..states[v] {
                     for b in 0..states[u] {
-                        if u == v && a != b {
-                            continue;
+                        if u != v || a == b {
+                            line.set(a, u, b, rate(v, a, u, b));
                         }
-                        let value = rate(v, a, u, b);
-                        if !(value >= 0.0 && value.is_finite()) {
-                            let (state, other, other_state) = (a, u, b);
-                            return Err(ForestError::BadRate {
-                                variable: v,
-                                state,
-                                other,
-                                other_state,
-                                value,
-                            });
-                        }
-                        rates[(offsets[v] + a) * total + offsets[u] + b] = value;
                     }
                 }
             }
+            line.judge()?;
         }
-        Ok(Self { kind, offsets, rates })
+        Ok(tables)
+    }
+
+    /// Sets rates anew, on all cores: `fill` is called once for every variable and sets the rates of its states.
+    /// Undirected: those towards variables before it.
+    pub fn fill(&mut self, fill: impl Fn(usize, &mut Line<'_>) + Sync) -> Result<(), ForestError> {
+        let mut lines = self.lines();
+        lines.par_iter_mut().enumerate().for_each(|(v, line)| fill(v, line));
+        lines.into_iter().try_for_each(Line::judge)
+    }
+
+    fn lines(&mut self) -> Vec<Line<'_>> {
+        let offsets = &self.offsets[..];
+        let total = offsets[offsets.len() - 1];
+        let mut rest = &mut self.rates[..];
+        let mut lines = Vec::with_capacity(offsets.len() - 1);
+        for v in 0..offsets.len() - 1 {
+            let (rates, tail) = rest.split_at_mut((offsets[v + 1] - offsets[v]) * total);
+            rest = tail;
+            lines.push(Line { v, offsets, rates, bad: None });
+        }
+        lines
     }
 
     /// Which forests are summed.
@@ -106,6 +132,34 @@ impl Tables {
 
     pub(crate) fn rates(&self) -> &[f64] {
         &self.rates
+    }
+}
+
+/// The rates of one variable's states towards those of the others.
+pub struct Line<'a> {
+    v: usize,
+    offsets: &'a [usize],
+    rates: &'a mut [f64],
+    bad: Option<ForestError>,
+}
+
+impl Line<'_> {
+    /// The rate of this variable in state `a` towards variable `u` in state `b`.
+    ///
+    /// # Panics
+    /// When there is no such state.
+    #[inline]
+    pub fn set(&mut self, a: usize, u: usize, b: usize, rate: f64) {
+        let total = self.offsets[self.offsets.len() - 1];
+        if !(rate >= 0.0 && rate.is_finite()) {
+            let (variable, state, other, other_state, value) = (self.v, a, u, b, rate);
+            self.bad.get_or_insert(ForestError::BadRate { variable, state, other, other_state, value });
+        }
+        self.rates[a * total + self.offsets[u] + b] = rate;
+    }
+
+    fn judge(self) -> Result<(), ForestError> {
+        self.bad.map_or(Ok(()), Err)
     }
 }
 

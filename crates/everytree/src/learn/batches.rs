@@ -1,0 +1,123 @@
+//! Which rows come together: an order for every epoch, equal rows computed once.
+
+use super::stream::stream;
+use crate::table::{Table, Unique};
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+/// Fisher and Yates.
+fn shuffle(places: &mut [u32], rng: &mut Pcg64) {
+    for i in (1..places.len()).rev() {
+        places.swap(i, rng.random_range(0..=i));
+    }
+}
+
+/// The rows of an epoch in the order in which they are taken, as places of distinct rows.
+pub(crate) fn order(data: &Unique, seed: u64, epoch: usize) -> Vec<u32> {
+    let mut places = data.of_row.clone();
+    shuffle(&mut places, &mut stream(seed, "order of rows", epoch as u64));
+    places
+}
+
+/// A mini-batch: distinct rows and how often each is in it.
+pub(crate) struct Batch {
+    pub table: Table,
+    pub weights: Vec<f64>,
+    places: Vec<u32>,
+}
+
+impl Batch {
+    pub fn new(data: &Unique) -> Self {
+        Self { table: data.table.alike(), weights: Vec::new(), places: Vec::new() }
+    }
+
+    pub fn fill(&mut self, data: &Unique, rows: &[u32]) {
+        self.places.clear();
+        self.places.extend_from_slice(rows);
+        self.places.sort_unstable();
+        self.weights.clear();
+        let mut last = None;
+        for &place in &self.places {
+            if last == Some(place) {
+                *self.weights.last_mut().expect("a row before") += 1.0;
+            } else {
+                self.weights.push(1.0);
+                last = Some(place);
+            }
+        }
+        self.places.dedup();
+        data.table.gather(self.places.iter().map(|&place| place as usize), &mut self.table);
+    }
+}
+
+/// Rows to learn from and rows to validate with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// To learn from, in order.
+    pub train: Vec<usize>,
+    /// To validate with, in order.
+    pub valid: Vec<usize>,
+}
+
+/// Holds out a fraction of `rows` rows by chance; at least one on either side, where there are two.
+pub fn split(rows: usize, fraction: f64, seed: u64) -> Split {
+    let mut places: Vec<u32> = (0..rows as u32).collect();
+    shuffle(&mut places, &mut stream(seed, "rows held out", 0));
+    let held = ((rows as f64 * fraction).round() as usize).clamp(rows.min(1), rows.saturating_sub(1).max(1));
+    let (valid, train) = places.split_at(held.min(rows));
+    let sorted = |places: &[u32]| {
+        let mut places: Vec<usize> = places.iter().map(|&place| place as usize).collect();
+        places.sort_unstable();
+        places
+    };
+    Split { train: sorted(train), valid: sorted(valid) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> Unique {
+        let mut table = Table::new(&[2, 2]);
+        (0..40u16).for_each(|i| table.push(&[i % 2, u16::from(i % 5 == 0)]));
+        table.unique()
+    }
+
+    #[test]
+    fn a_batch_weighs_what_its_rows_weigh() {
+        let data = data();
+        let order = order(&data, 3, 1);
+        let mut sums = vec![0.0; data.weights.len()];
+        let mut batch = Batch::new(&data);
+        for rows in order.chunks(7) {
+            batch.fill(&data, rows);
+            assert_eq!(batch.weights.iter().sum::<f64>(), rows.len() as f64);
+            assert_eq!(batch.table.rows(), batch.weights.len());
+            batch
+                .places
+                .iter()
+                .zip(&batch.weights)
+                .for_each(|(&place, weight)| sums[place as usize] += weight);
+        }
+        assert_eq!(sums, data.weights);
+    }
+
+    #[test]
+    fn epochs_and_seeds_have_their_own_order() {
+        let data = data();
+        assert_eq!(order(&data, 3, 1), order(&data, 3, 1));
+        assert_ne!(order(&data, 3, 1), order(&data, 3, 2));
+        assert_ne!(order(&data, 3, 1), order(&data, 4, 1));
+    }
+
+    #[test]
+    fn a_split_is_a_partition() {
+        for (rows, fraction, held) in [(100, 0.1, 10), (2, 0.1, 1), (2, 0.9, 1), (10, 0.25, 3), (1, 0.5, 1)] {
+            let Split { train, valid } = split(rows, fraction, 5);
+            assert_eq!(valid.len(), held);
+            let mut all: Vec<usize> = train.into_iter().chain(valid).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..rows).collect::<Vec<_>>());
+        }
+    }
+}

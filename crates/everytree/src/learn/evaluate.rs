@@ -1,0 +1,63 @@
+//! Log-likelihood of whole tables.
+
+use crate::forest::Backend;
+use crate::model::{Learnable, Moat, ModelError};
+use crate::table::Unique;
+
+/// Rows at once: the memory of an evaluation does not grow with the table.
+const CHUNK: usize = 4096;
+
+/// The log-likelihood of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Of every distinct row, in nats.
+    pub log_likelihood: Vec<f64>,
+    /// Over all rows.
+    pub mean: f64,
+}
+
+impl Evaluation {
+    /// Standard error of the mean over rows, if they are independent draws.
+    pub fn standard_error(&self, data: &Unique) -> f64 {
+        let rows = data.rows() as f64;
+        let spread = |(log, weight): (&f64, &f64)| weight * (log - self.mean).powi(2);
+        let squares: f64 = self.log_likelihood.iter().zip(&data.weights).map(spread).sum();
+        (squares / (rows - 1.0).max(1.0) / rows).sqrt()
+    }
+}
+
+/// The log-likelihood of every distinct row under a model, and the mean over all rows.
+pub fn evaluate<M: Learnable, B: Backend>(
+    model: &M,
+    data: &Unique,
+    backend: &B,
+) -> Result<Evaluation, ModelError> {
+    let mut ready = model.ready(backend)?;
+    let rows = data.table.rows();
+    let mut log_likelihood = vec![0.0; rows];
+    for start in (0..rows).step_by(CHUNK) {
+        let some = start..(start + CHUNK).min(rows);
+        let out = &mut log_likelihood[some.clone()];
+        model.log_likelihood(backend, &mut ready, data.table.some(some), out)?;
+    }
+    let sum: f64 = log_likelihood.iter().zip(&data.weights).map(|(log, weight)| log * weight).sum();
+    Ok(Evaluation { log_likelihood, mean: sum / data.rows() as f64 })
+}
+
+/// How probable every edge is given a row, on average over the rows, in the order of the weights of the model.
+pub fn edge_posteriors<B: Backend>(model: &Moat, data: &Unique, backend: &B) -> Result<Vec<f64>, ModelError> {
+    let mut ready = model.ready(backend)?;
+    let mut stats = model.stats(&ready);
+    let rows = data.table.rows();
+    let mut log_likelihood = vec![0.0; CHUNK.min(rows)];
+    // Smaller chunks: what is kept between forward and backward takes memory.
+    for start in (0..rows).step_by(CHUNK / 8) {
+        let some = start..(start + CHUNK / 8).min(rows);
+        let codes = data.table.some(some.clone());
+        model.log_likelihood(backend, &mut ready, codes, &mut log_likelihood[..some.len()])?;
+        model.accumulate(backend, &mut ready, codes, &data.weights[some], &mut stats)?;
+    }
+    let n = model.states().len();
+    let edges = (0..n).flat_map(|v| (0..v).map(move |u| (u, v)));
+    Ok(edges.map(|(u, v)| stats.edge(u, v) / stats.total()).collect())
+}

@@ -1,0 +1,17 @@
+//! Learning: mini-batches, Adam, validation after every epoch, the best epoch kept.
+//!
+//! The walk: a [`State`] around an initialised model, [`State::run`] with the data and the settings. A state can be put aside
+//! after any epoch and taken up again: the result is the same to the bit, as it is for any number of threads.
+
+mod adam;
+mod batches;
+mod evaluate;
+mod settings;
+mod state;
+mod stream;
+
+pub use adam::Adam;
+pub use batches::{Split, split};
+pub use evaluate::{Evaluation, edge_posteriors, evaluate};
+pub use settings::{Settings, SettingsError};
+pub use state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};

@@ -1,0 +1,72 @@
+//! How to learn.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// What can be set about learning. [`Settings::paper`] has the defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Times through the data.
+    pub epochs: usize,
+    /// Rows of a mini-batch.
+    pub batch: usize,
+    /// Step length of Adam.
+    pub learning_rate: f64,
+    /// Seed of the order of rows.
+    pub seed: u64,
+    /// Stop after so many epochs without a better validation.
+    pub patience: Option<usize>,
+    /// Let the step length fall to zero along a cosine.
+    pub cosine: bool,
+    /// Validate and keep an exponential average of the parameters with this decay per step.
+    pub averaging: Option<f64>,
+}
+
+/// From this many variables on, the paper took small batches and short steps.
+const MANY_VARIABLES: usize = 500;
+
+impl Settings {
+    /// The paper's: 50 epochs; batches of 1,024 rows and steps of 0.05 below 500 variables, of 64 rows and 0.01 from there on.
+    pub fn paper(variables: usize) -> Self {
+        let (batch, learning_rate) = if variables < MANY_VARIABLES { (1024, 0.05) } else { (64, 0.01) };
+        Self { epochs: 50, batch, learning_rate, seed: 0, patience: None, cosine: false, averaging: None }
+    }
+
+    /// Can one learn like this?
+    pub fn check(&self) -> Result<(), SettingsError> {
+        if self.batch == 0 {
+            return Err(SettingsError::NoBatch);
+        }
+        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
+            return Err(SettingsError::LearningRate(self.learning_rate));
+        }
+        match self.averaging {
+            Some(decay) if !(0.0..1.0).contains(&decay) => Err(SettingsError::Averaging(decay)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The step length of step `step` of `steps`.
+    pub(crate) fn rate(&self, step: usize, steps: usize) -> f64 {
+        if !self.cosine {
+            return self.learning_rate;
+        }
+        let done = step as f64 / steps.max(1) as f64;
+        0.5 * self.learning_rate * (1.0 + (std::f64::consts::PI * done).cos())
+    }
+}
+
+/// What is wrong with settings.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// Batches without rows.
+    #[error("a batch needs at least one row")]
+    NoBatch,
+    /// A step length that leads nowhere.
+    #[error("the learning rate is {0}; it must be positive and finite")]
+    LearningRate(f64),
+    /// A decay that is none.
+    #[error("the decay of the parameter average is {0}; it must be at least 0 and less than 1")]
+    Averaging(f64),
+}

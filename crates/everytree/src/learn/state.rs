@@ -1,0 +1,265 @@
+//! Learning as a state that goes from epoch to epoch.
+
+use super::adam::Adam;
+use super::batches::{Batch, order};
+use super::evaluate::evaluate;
+use super::settings::{Settings, SettingsError};
+use crate::forest::Backend;
+use crate::model::{Learnable, ModelError};
+use crate::table::Unique;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use thiserror::Error;
+
+/// What to learn from, and what to choose the epoch by.
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
+    /// Rows for gradients.
+    pub train: &'a Unique,
+    /// Rows for validation.
+    pub valid: &'a Unique,
+}
+
+/// One epoch as it went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// From 1; 0 is the initialisation.
+    pub epoch: usize,
+    /// Mean over the batches as they were met, each under the parameters of its moment.
+    pub train: f64,
+    /// Mean over the validation rows after the epoch.
+    pub valid: f64,
+}
+
+/// Everything that learning knows between two epochs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State<M> {
+    /// As of the last step.
+    pub model: M,
+    /// The model that validated best.
+    pub best: M,
+    /// The optimiser's memory.
+    pub adam: Adam,
+    /// The average of the parameters, where one is kept.
+    pub average: Option<Vec<f64>>,
+    /// All epochs so far; the first is the initialisation.
+    pub history: Vec<Epoch>,
+}
+
+/// Where learning stands within an epoch.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The epoch under way, from 1.
+    pub epoch: usize,
+    /// Epochs in all.
+    pub epochs: usize,
+    /// Rows of this epoch that are done.
+    pub rows: usize,
+    /// Rows of an epoch.
+    pub of_rows: usize,
+    /// Mean log-likelihood over these rows so far.
+    pub train: f64,
+    /// Epochs that are done.
+    pub history: &'a [Epoch],
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All epochs are done.
+    Done,
+    /// Validation did not get better any more.
+    Patience,
+    /// Whoever watched said so.
+    Stopped,
+}
+
+/// Why learning stopped short.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum LearnError {
+    /// Settings that make no sense.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The model cannot be computed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A likelihood or a derivative that is not a number.
+    #[error(
+        "epoch {epoch}, batch {batch}: {what} is not finite; the best model so far is kept; try a smaller --lr"
+    )]
+    NotFinite {
+        /// The epoch, from 1.
+        epoch: usize,
+        /// The batch, from 1.
+        batch: usize,
+        /// What was not finite.
+        what: &'static str,
+    },
+    /// No rows.
+    #[error("there are no rows to {0}")]
+    NoRows(&'static str),
+}
+
+impl<M: Learnable> State<M> {
+    /// Before the first epoch.
+    pub fn new(model: M) -> Self {
+        let adam = Adam::new(model.parameters().len());
+        Self { best: model.clone(), model, adam, average: None, history: Vec::new() }
+    }
+
+    /// Epochs done.
+    pub fn epochs(&self) -> usize {
+        self.history.last().map_or(0, |epoch| epoch.epoch)
+    }
+
+    /// The epoch that validated best (the first of them, if several did).
+    pub fn best_epoch(&self) -> Option<&Epoch> {
+        self.history.iter().reduce(|best, next| if next.valid > best.valid { next } else { best })
+    }
+
+    /// Learns until the settings are content. `watch` is asked after every batch and after every epoch (then with the
+    /// state as it is between two epochs); it may stop the run. Gradients come from `machine`, validation from `judge`.
+    pub fn run<B: Backend, J: Backend>(
+        &mut self,
+        data: Data<'_>,
+        settings: &Settings,
+        machine: &B,
+        judge: &J,
+        watch: &mut dyn Watch<M>,
+    ) -> Result<Ended, LearnError> {
+        settings.check()?;
+        for (rows, what) in [(data.train, "learn from"), (data.valid, "validate with")] {
+            if rows.rows() == 0 {
+                return Err(LearnError::NoRows(what));
+            }
+        }
+        if self.history.is_empty() {
+            let valid = evaluate(&self.model, data.valid, judge)?.mean;
+            let train = evaluate(&self.model, data.train, judge)?.mean;
+            self.history.push(Epoch { epoch: 0, train, valid });
+            if watch.epoch(self).is_break() {
+                return Ok(Ended::Stopped);
+            }
+        }
+        let mut ready = self.model.ready(machine)?;
+        let mut stats = self.model.stats(&ready);
+        let mut gradient = vec![0.0; self.model.parameters().len()];
+        while self.epochs() < settings.epochs {
+            let since_best = self.epochs() - self.best_epoch().map_or(0, |best| best.epoch);
+            if settings.patience.is_some_and(|patience| since_best >= patience) {
+                return Ok(Ended::Patience);
+            }
+            // An epoch that is broken off leaves no trace: what can be taken up again is the state between epochs.
+            let mut next = self.clone();
+            let epoch = self.epochs() + 1;
+            let train = match next.epoch(
+                epoch,
+                data,
+                settings,
+                machine,
+                watch,
+                (&mut ready, &mut stats, &mut gradient),
+            )? {
+                Some(train) => train,
+                None => return Ok(Ended::Stopped),
+            };
+            let mut candidate = next.model.clone();
+            if let Some(average) = &next.average {
+                candidate.parameters_mut().copy_from_slice(average);
+            }
+            let valid = evaluate(&candidate, data.valid, judge)?.mean;
+            if !valid.is_finite() {
+                return Err(LearnError::NotFinite { epoch, batch: 0, what: "the validation" });
+            }
+            if self.best_epoch().is_none_or(|best| valid > best.valid) {
+                next.best = candidate;
+            }
+            next.history.push(Epoch { epoch, train, valid });
+            *self = next;
+            if watch.epoch(self).is_break() {
+                return Ok(Ended::Stopped);
+            }
+        }
+        Ok(Ended::Done)
+    }
+
+    /// One epoch; the mean log-likelihood of its batches, or nothing if it was broken off.
+    fn epoch<B: Backend>(
+        &mut self,
+        epoch: usize,
+        data: Data<'_>,
+        settings: &Settings,
+        machine: &B,
+        watch: &mut dyn Watch<M>,
+        (ready, stats, gradient): (&mut M::Ready<B>, &mut M::Stats, &mut [f64]),
+    ) -> Result<Option<f64>, LearnError> {
+        let order = order(data.train, settings.seed, epoch);
+        let batches = order.len().div_ceil(settings.batch);
+        let mut batch = Batch::new(data.train);
+        let mut log_likelihood = Vec::new();
+        let (mut sum, mut rows) = (0.0, 0);
+        for (number, places) in order.chunks(settings.batch).enumerate() {
+            let not_finite = |what| LearnError::NotFinite { epoch, batch: number + 1, what };
+            batch.fill(data.train, places);
+            log_likelihood.resize(batch.weights.len(), 0.0);
+            let codes = batch.table.codes();
+            self.model.refresh(machine, ready)?;
+            self.model.log_likelihood(machine, ready, codes, &mut log_likelihood)?;
+            let total: f64 =
+                log_likelihood.iter().zip(&batch.weights).map(|(log, weight)| log * weight).sum();
+            if !total.is_finite() {
+                return Err(not_finite("the log-likelihood"));
+            }
+            self.model.clear(stats);
+            self.model.accumulate(machine, ready, codes, &batch.weights, stats)?;
+            self.model.gradient(ready, stats, gradient);
+            if !gradient.iter().all(|slope| slope.is_finite()) {
+                return Err(not_finite("a derivative"));
+            }
+            let step = (epoch - 1) * batches + number;
+            let rate = settings.rate(step, settings.epochs * batches);
+            self.adam.ascend(self.model.parameters_mut(), gradient, 1.0 / places.len() as f64, rate);
+            if let Some(decay) = settings.averaging {
+                let now = self.model.parameters();
+                let average = self.average.get_or_insert_with(|| now.to_vec());
+                average
+                    .iter_mut()
+                    .zip(now)
+                    .for_each(|(mean, now)| *mean = decay * *mean + (1.0 - decay) * now);
+            }
+            sum += total;
+            rows += places.len();
+            let progress = Progress {
+                epoch,
+                epochs: settings.epochs,
+                rows,
+                of_rows: order.len(),
+                train: sum / rows as f64,
+                history: &self.history,
+            };
+            if watch.batch(&progress).is_break() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(sum / rows as f64))
+    }
+}
+
+/// Someone who watches the learning, and may stop it.
+pub trait Watch<M> {
+    /// After a batch.
+    fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        let _ = progress;
+        ControlFlow::Continue(())
+    }
+
+    /// After an epoch, the initialisation among them.
+    fn epoch(&mut self, state: &State<M>) -> ControlFlow<()> {
+        let _ = state;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Nobody.
+impl<M> Watch<M> for () {}

@@ -1,0 +1,86 @@
+//! How often every pair of states occurs together: all that an initialisation needs of the data.
+
+use crate::table::Table;
+use rayon::prelude::*;
+
+/// Weighted counts of every state and every pair of states of two variables.
+///
+/// Memory: `8 S²` bytes for S states in all, and `O(rows · n²)` time, on all cores.
+#[derive(Clone, Debug)]
+pub struct PairCounts {
+    states: Vec<usize>,
+    offsets: Vec<usize>,
+    /// Entry `(v:a, u:b)`, u < v, and `(v:a, v:a)` for single states.
+    sums: Vec<f64>,
+    total: f64,
+}
+
+impl PairCounts {
+    /// Counts the rows of a table, each with its weight.
+    ///
+    /// # Panics
+    /// When there is not one weight per row, or a code is not a state.
+    pub fn new(states: &[usize], table: &Table, weights: &[f64]) -> Self {
+        assert_eq!(weights.len(), table.rows(), "one weight per row");
+        let offsets: Vec<usize> = std::iter::once(0)
+            .chain(states.iter().scan(0, |sum, &count| {
+                *sum += count;
+                Some(*sum)
+            }))
+            .collect();
+        let size = offsets[states.len()];
+        let mut sums = vec![0.0; size * size];
+        let mut lines = Vec::new();
+        let mut rest = &mut sums[..];
+        for &count in states {
+            let (line, tail) = rest.split_at_mut(count * size);
+            lines.push(line);
+            rest = tail;
+        }
+        let codes = table.codes();
+        lines.into_par_iter().enumerate().for_each(|(v, line)| {
+            for (row, &weight) in weights.iter().enumerate() {
+                let line = &mut line[codes.get(row, v) * size..][..size];
+                for u in 0..=v {
+                    line[offsets[u] + codes.get(row, u)] += weight;
+                }
+            }
+        });
+        Self { states: states.to_vec(), offsets, sums, total: weights.iter().sum() }
+    }
+
+    /// The number of states of every variable.
+    pub fn states(&self) -> &[usize] {
+        &self.states
+    }
+
+    /// The weight of all rows together.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// The weight of rows with variable v in state a.
+    pub fn single(&self, v: usize, a: usize) -> f64 {
+        self.pair(v, a, v, a)
+    }
+
+    /// The weight of rows with variable v in state a and variable u in state b, `u <= v`.
+    pub fn pair(&self, v: usize, a: usize, u: usize, b: usize) -> f64 {
+        let size = self.offsets[self.states.len()];
+        self.sums[(self.offsets[v] + a) * size + self.offsets[u] + b]
+    }
+}
+
+/// Mutual information of a joint table, in nats.
+pub(crate) fn mutual_information(joint: &[f64], p_u: &[f64], p_v: &[f64]) -> f64 {
+    let mut information = 0.0;
+    for (a, &left) in p_u.iter().enumerate() {
+        for (b, &right) in p_v.iter().enumerate() {
+            let both = joint[a * p_v.len() + b];
+            if both > 0.0 {
+                information += both * (both / (left * right)).ln();
+            }
+        }
+    }
+    information.max(0.0)
+}

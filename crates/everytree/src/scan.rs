@@ -1,0 +1,548 @@
+//! From cells to a schema: looks at every cell of the training files once, and remembers only what differs.
+
+use crate::schema::{Cell, Schema, States, Variable, boolean, number};
+use std::collections::HashMap;
+use std::fmt::Write;
+use thiserror::Error;
+
+/// Distinct labels of a column that are told apart; beyond these they are only known to be many.
+const MOST_LABELS: usize = 1 << 16;
+/// Numbers of a column that are kept to find quantiles: exact up to so many rows, every second one beyond, and so on.
+const MOST_NUMBERS: usize = 1 << 20;
+/// Bins of a column of numbers that has too many of them.
+const DEFAULT_BINS: usize = 8;
+
+/// What becomes of columns with many values, and of missing cells.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScanSettings {
+    /// Most distinct values of a column that are states as they are.
+    pub max_states: usize,
+    /// Bins by name of the column.
+    pub bins: HashMap<String, usize>,
+    /// Are columns of too many numbers cut into bins, or refused?
+    pub bin_numbers: bool,
+    /// Is a missing cell a state of its column, or refused?
+    pub missing_is_a_state: bool,
+    /// Texts that stand for a missing cell.
+    pub missing: Vec<String>,
+}
+
+impl Default for ScanSettings {
+    fn default() -> Self {
+        Self {
+            max_states: 64,
+            bins: HashMap::new(),
+            bin_numbers: true,
+            missing_is_a_state: true,
+            missing: ["", "NA", "NaN", "null", "?"].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+/// Why a table cannot be made discrete.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// Text with too many different values.
+    #[error(
+        "column {column:?} has {more}{states} different values, more than the {limit} allowed; with them the tables of \
+         the model would take {memory}; leave the column out, or raise --max-states"
+    )]
+    TooManyStates {
+        /// The column.
+        column: String,
+        /// Empty, or "more than ".
+        more: &'static str,
+        /// How many.
+        states: usize,
+        /// How many are allowed.
+        limit: usize,
+        /// What they would take.
+        memory: String,
+    },
+    /// Numbers with too many different values, and bins are not wanted.
+    #[error(
+        "column {column:?} has {more}{states} different numbers, more than the {limit} allowed; cut it into bins with \
+         --bins {column}=8, or raise --max-states"
+    )]
+    TooManyNumbers {
+        /// The column.
+        column: String,
+        /// Empty, or "more than ".
+        more: &'static str,
+        /// How many.
+        states: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// Missing cells where they are refused.
+    #[error("column {column:?} has {cells} missing cells; allow them with --missing category")]
+    Missing {
+        /// The column.
+        column: String,
+        /// How many.
+        cells: usize,
+    },
+    /// Bins of something that is not a number.
+    #[error("column {column:?} cannot be cut into bins: {value:?} is not a number")]
+    NotNumbers {
+        /// The column.
+        column: String,
+        /// The offending value.
+        value: String,
+    },
+    /// Bins for a column that is not there.
+    #[error("there is no column {column:?} to cut into bins; the columns are {known}")]
+    NoSuchColumn {
+        /// The column.
+        column: String,
+        /// Those that are.
+        known: String,
+    },
+    /// Bins that are none.
+    #[error("column {column:?}: {bins} bins; at least 2 are needed")]
+    TooFewBins {
+        /// The column.
+        column: String,
+        /// How many were asked for.
+        bins: usize,
+    },
+}
+
+/// What happened to the data on the way to codes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A column of numbers was cut into bins.
+    Binned {
+        /// The column.
+        column: String,
+        /// How many different numbers it has, or more.
+        numbers: usize,
+        /// How many bins.
+        bins: usize,
+    },
+    /// Missing cells became a state.
+    Missing {
+        /// Over all columns.
+        cells: usize,
+        /// Columns that have any.
+        columns: usize,
+    },
+    /// A column whose cells are all the same (or all missing).
+    Constant {
+        /// The column.
+        column: String,
+    },
+}
+
+/// One column, seen cell by cell.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    /// Distinct labels and how often each was seen, up to [`MOST_LABELS`].
+    labels: HashMap<Box<str>, usize>,
+    overflow: bool,
+    /// The two labels of most columns, outside the map.
+    zeros: usize,
+    ones: usize,
+    missing: usize,
+    /// Some cell was text by its type, so digits are not numbers.
+    typed_text: bool,
+    /// Once there are too many labels for the map: numbers, thinned out.
+    sample: Vec<f64>,
+    every: usize,
+    skipped: usize,
+    not_a_number: Option<Box<str>>,
+}
+
+impl Column {
+    fn label(&mut self, text: &str) {
+        match text {
+            "0" => self.zeros += 1,
+            "1" => self.ones += 1,
+            _ => {
+                if let Some(count) = self.labels.get_mut(text) {
+                    *count += 1;
+                } else if self.labels.len() < MOST_LABELS {
+                    self.labels.insert(text.into(), 1);
+                } else {
+                    self.many(text);
+                }
+            }
+        }
+    }
+
+    /// A label beyond those told apart: of interest only if it is a number.
+    fn many(&mut self, text: &str) {
+        if !self.overflow {
+            self.overflow = true;
+            self.every = 1;
+            let mut labels: Vec<_> = self.labels.iter().collect();
+            labels.sort();
+            let counted: Vec<(f64, usize)> =
+                labels.iter().filter_map(|(text, count)| Some((number(text)?, **count))).collect();
+            for (value, count) in counted {
+                (0..count).for_each(|_| self.keep(value));
+            }
+        }
+        match number(text) {
+            Some(value) => self.keep(value),
+            None => drop(self.not_a_number.get_or_insert_with(|| text.into())),
+        }
+    }
+
+    fn keep(&mut self, value: f64) {
+        self.skipped += 1;
+        if self.skipped < self.every {
+            return;
+        }
+        self.skipped = 0;
+        self.sample.push(value);
+        if self.sample.len() == MOST_NUMBERS {
+            let mut place = 0;
+            self.sample.retain(|_| {
+                place += 1;
+                place % 2 == 0
+            });
+            self.every *= 2;
+        }
+    }
+
+    fn observe(&mut self, cell: Cell<'_>, missing: &[String], buffer: &mut String) {
+        match cell {
+            Cell::Field("0") => self.zeros += 1,
+            Cell::Field("1") => self.ones += 1,
+            Cell::Missing => self.missing += 1,
+            Cell::Real(value) if value.is_nan() => self.missing += 1,
+            Cell::Field(text) | Cell::Text(text) => {
+                if missing.iter().any(|missing| missing == text) {
+                    self.missing += 1;
+                } else {
+                    self.typed_text |= matches!(cell, Cell::Text(_));
+                    self.label(text);
+                }
+            }
+            typed => {
+                buffer.clear();
+                write!(buffer, "{typed}").expect("memory");
+                self.label(buffer);
+            }
+        }
+    }
+
+    fn counted(&self) -> Vec<(&str, usize)> {
+        let mut all: Vec<(&str, usize)> = self.labels.iter().map(|(text, &count)| (&**text, count)).collect();
+        all.extend([("0", self.zeros), ("1", self.ones)].into_iter().filter(|&(_, count)| count > 0));
+        all.sort();
+        all
+    }
+
+    /// Distinct numbers with how often each was seen, rising; or a label that is not a number.
+    fn numbers(&self) -> Result<Vec<(f64, usize)>, String> {
+        let mut numbers = Vec::new();
+        for (text, count) in self.counted() {
+            match number(text).filter(|_| !self.typed_text) {
+                // No negative zero.
+                Some(value) => numbers.push((value + 0.0, count)),
+                None => return Err(text.to_owned()),
+            }
+        }
+        numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        numbers.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 += next.1;
+            }
+            same
+        });
+        Ok(numbers)
+    }
+
+    /// Every number as often as it was seen (or a sample of them), rising.
+    fn all_numbers(&self) -> Vec<f64> {
+        let mut all = if self.overflow {
+            let mut all = self.sample.clone();
+            let every = self.every.max(1);
+            all.extend(std::iter::repeat_n(0.0, self.zeros / every));
+            all.extend(std::iter::repeat_n(1.0, self.ones / every));
+            all
+        } else {
+            let numbers = self.numbers().unwrap_or_default();
+            numbers.into_iter().flat_map(|(value, count)| std::iter::repeat_n(value, count)).collect()
+        };
+        all.sort_by(f64::total_cmp);
+        all
+    }
+}
+
+/// Edges at the quantiles, without repetition. Where the smallest number fills the first bins, it gets one of its own.
+fn quantiles(rising: &[f64], bins: usize) -> Vec<f64> {
+    let above_smallest = rising.partition_point(|&value| value <= rising[0]);
+    let edge = |i: usize| rising.get((i * rising.len() / bins).max(above_smallest));
+    let mut edges: Vec<f64> = (1..bins).filter_map(edge).copied().collect();
+    edges.dedup();
+    edges
+}
+
+/// Sees all cells of the files that define a schema.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    settings: ScanSettings,
+    columns: Vec<Column>,
+    buffer: String,
+}
+
+impl Scan {
+    /// Of tables with so many columns.
+    pub fn new(columns: usize, settings: ScanSettings) -> Self {
+        Self { settings, columns: vec![Column::default(); columns], buffer: String::new() }
+    }
+
+    /// How many columns.
+    pub fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// One more cell of this column.
+    ///
+    /// # Panics
+    /// When there is no such column.
+    #[inline]
+    pub fn observe(&mut self, column: usize, cell: Cell<'_>) {
+        self.columns[column].observe(cell, &self.settings.missing, &mut self.buffer);
+    }
+
+    /// Is this text a missing cell?
+    pub fn is_missing(&self, text: &str) -> bool {
+        self.settings.missing.iter().any(|missing| missing == text)
+    }
+
+    /// Has this column shown this text?
+    pub fn has_seen(&self, column: usize, text: &str) -> bool {
+        let column = &self.columns[column];
+        match text {
+            "0" => column.zeros > 0,
+            "1" => column.ones > 0,
+            _ => column.labels.contains_key(text),
+        }
+    }
+
+    /// The schema of the columns with these names, and what there is to say about it.
+    ///
+    /// # Panics
+    /// When there is not one name per column.
+    pub fn finish(self, names: Vec<String>, header: bool) -> Result<(Schema, Vec<Notice>), ScanError> {
+        assert_eq!(names.len(), self.columns.len(), "one name per column");
+        for (column, &bins) in &self.settings.bins {
+            if !names.contains(column) {
+                return Err(ScanError::NoSuchColumn { column: column.clone(), known: names.join(", ") });
+            }
+            if bins < 2 {
+                return Err(ScanError::TooFewBins { column: column.clone(), bins });
+            }
+        }
+        let mut notices = Vec::new();
+        let (mut cells, mut with_missing) = (0, 0);
+        let mut variables = Vec::new();
+        for (column, name) in self.columns.iter().zip(names) {
+            if column.missing > 0 {
+                if !self.settings.missing_is_a_state {
+                    return Err(ScanError::Missing { column: name, cells: column.missing });
+                }
+                cells += column.missing;
+                with_missing += 1;
+            }
+            let states = self.states(column, &name, &mut notices)?;
+            let variable = Variable { name, states, missing: column.missing > 0 };
+            let seen = column.counted().len() + usize::from(column.missing > 0);
+            if seen == 1 && !column.overflow {
+                notices.push(Notice::Constant { column: variable.name.clone() });
+            }
+            variables.push(variable);
+        }
+        if cells > 0 {
+            notices.push(Notice::Missing { cells, columns: with_missing });
+        }
+        Ok((Schema { variables, header, missing: self.settings.missing }, notices))
+    }
+
+    fn states(&self, column: &Column, name: &str, notices: &mut Vec<Notice>) -> Result<States, ScanError> {
+        let labels = column.counted();
+        let limit = self.settings.max_states;
+        let more = if column.overflow { "more than " } else { "" };
+        let asked = self.settings.bins.get(name).copied();
+        let booleans: Option<Vec<bool>> = labels.iter().map(|(text, _)| boolean(text)).collect();
+        if let Some(values) = booleans
+            && !values.is_empty()
+            && !column.overflow
+        {
+            let spelled = |value: bool| {
+                let seen = labels.iter().zip(&values).find(|(_, seen)| **seen == value);
+                let like = labels[0].0;
+                let default = if value { "true" } else { "false" };
+                seen.map(|((text, _), _)| (*text).to_owned()).unwrap_or_else(|| match like.as_bytes()[1] {
+                    byte if byte.is_ascii_uppercase() => default.to_uppercase(),
+                    _ if like.as_bytes()[0].is_ascii_uppercase() => {
+                        default[..1].to_uppercase() + &default[1..]
+                    }
+                    _ => default.to_owned(),
+                })
+            };
+            return Ok(States::Booleans([spelled(false), spelled(true)]));
+        }
+        let numbers = match &column.not_a_number {
+            Some(text) => Err(text.to_string()),
+            None => column.numbers(),
+        };
+        match numbers {
+            Ok(numbers) if !numbers.is_empty() => {
+                if numbers.iter().all(|&(value, _)| value == 0.0 || value == 1.0) && asked.is_none() {
+                    return Ok(States::Integers(vec![0, 1]));
+                }
+                let many = column.overflow || numbers.len() > limit;
+                if asked.is_some() || (many && self.settings.bin_numbers) {
+                    let all = column.all_numbers();
+                    let edges = quantiles(&all, asked.unwrap_or(DEFAULT_BINS));
+                    let (column, numbers) = (name.to_owned(), numbers.len());
+                    notices.push(Notice::Binned { column, numbers, bins: edges.len() + 1 });
+                    return Ok(States::Bins(edges));
+                }
+                if many {
+                    let (column, states) = (name.to_owned(), numbers.len());
+                    return Err(ScanError::TooManyNumbers { column, more, states, limit });
+                }
+                let whole = |value: f64| value.fract() == 0.0 && value.abs() <= (1u64 << 53) as f64;
+                if numbers.iter().all(|&(value, _)| whole(value)) {
+                    Ok(States::Integers(numbers.iter().map(|&(value, _)| value as i64).collect()))
+                } else {
+                    Ok(States::Reals(numbers.iter().map(|&(value, _)| value).collect()))
+                }
+            }
+            Ok(_) => Ok(States::Texts(Vec::new())),
+            Err(value) if asked.is_some() => Err(ScanError::NotNumbers { column: name.to_owned(), value }),
+            Err(_) if column.overflow || labels.len() > limit => {
+                let states = labels.len();
+                let bytes = 24.0 * (states as f64).powi(2);
+                let memory = format!("at least {:.1} GB", bytes / 1e9);
+                Err(ScanError::TooManyStates { column: name.to_owned(), more, states, limit, memory })
+            }
+            Err(_) => {
+                let mut texts: Vec<String> = labels.into_iter().map(|(text, _)| text.to_owned()).collect();
+                // Zeros and ones come in pairs, even as text.
+                if texts == ["0"] || texts == ["1"] {
+                    texts = vec!["0".to_owned(), "1".to_owned()];
+                }
+                Ok(States::Texts(texts))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Encoded, Encoder};
+
+    fn scan(cells: &[&str], settings: ScanSettings) -> Result<(Schema, Vec<Notice>), ScanError> {
+        let mut scan = Scan::new(1, settings);
+        cells.iter().for_each(|cell| scan.observe(0, Cell::Field(cell)));
+        scan.finish(vec!["c".to_owned()], true)
+    }
+
+    fn states(cells: &[&str]) -> States {
+        scan(cells, ScanSettings::default()).unwrap().0.variables[0].states.clone()
+    }
+
+    #[test]
+    fn zeros_and_ones_are_binary_seen_or_not() {
+        for cells in [&["0", "1"][..], &["0"], &["1", "1"], &["1.0", "00"]] {
+            assert_eq!(states(cells), States::Integers(vec![0, 1]));
+        }
+        assert_eq!(states(&["True", "True"]), States::Booleans(["False".into(), "True".into()]));
+        assert_eq!(states(&["FALSE"]), States::Booleans(["FALSE".into(), "TRUE".into()]));
+    }
+
+    #[test]
+    fn numbers_are_ordered_by_value_and_spellings_are_one() {
+        assert_eq!(states(&["10", "9", "1.0", "01", "-3", "1"]), States::Integers(vec![-3, 1, 9, 10]));
+        assert_eq!(states(&["0.5", "1e-3", "2"]), States::Reals(vec![0.001, 0.5, 2.0]));
+        assert_eq!(states(&["-0", "0", "2"]), States::Integers(vec![0, 2]));
+    }
+
+    #[test]
+    fn what_is_not_exactly_a_number_is_text() {
+        assert_eq!(states(&["10", "9", "x"]), States::Texts(vec!["10".into(), "9".into(), "x".into()]));
+        let (a, b) = ("12345678901234567890", "12345678901234567891");
+        assert_eq!(states(&[a, b]), States::Texts(vec![a.into(), b.into()]));
+        assert!(matches!(states(&["inf", "1"]), States::Texts(_)));
+        let mut typed = Scan::new(1, ScanSettings::default());
+        ["10", "9"].iter().for_each(|text| typed.observe(0, Cell::Text(text)));
+        let (schema, _) = typed.finish(vec!["c".into()], true).unwrap();
+        assert_eq!(schema.variables[0].states, States::Texts(vec!["10".into(), "9".into()]));
+    }
+
+    #[test]
+    fn many_numbers_become_quantile_bins_with_a_notice() {
+        let cells: Vec<String> = (0..800).map(|i| (f64::from(i) / 2.0).to_string()).collect();
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        let (schema, notices) = scan(&cells, ScanSettings::default()).unwrap();
+        assert_eq!(notices, [Notice::Binned { column: "c".into(), numbers: 800, bins: 8 }]);
+        let edges: Vec<f64> = (1..8).map(|i| f64::from(i) * 50.0).collect();
+        assert_eq!(schema.variables[0].states, States::Bins(edges));
+        let encoder = Encoder::new(&schema);
+        for (text, bin) in [("-7", 0), ("49.5", 0), ("50", 1), ("399", 7), ("1e9", 7)] {
+            assert_eq!(encoder.encode(0, Cell::Field(text)), Encoded::State(bin), "{text}");
+        }
+        let refused = ScanSettings { bin_numbers: false, ..ScanSettings::default() };
+        assert!(matches!(scan(&cells, refused), Err(ScanError::TooManyNumbers { states: 800, .. })));
+    }
+
+    #[test]
+    fn more_numbers_than_are_told_apart_still_have_quantiles() {
+        let mut scan = Scan::new(1, ScanSettings::default());
+        for i in 0..1_500_000u32 {
+            // A permutation of the residues, so that the order of the file says nothing.
+            let value = u64::from(i) * 611_953 % 1_500_000;
+            scan.observe(0, Cell::Integer(value as i64));
+        }
+        let (schema, _) = scan.finish(vec!["c".into()], true).unwrap();
+        let States::Bins(edges) = &schema.variables[0].states else { panic!("bins") };
+        assert_eq!(edges.len(), 7);
+        for (i, edge) in edges.iter().enumerate() {
+            let expected = 187_500.0 * (i + 1) as f64;
+            assert!((edge - expected).abs() < 3_000.0, "{edge} {expected}");
+        }
+    }
+
+    #[test]
+    fn ties_leave_no_bin_empty() {
+        let mut cells = vec!["0"; 900];
+        let others: Vec<String> = (0..100).map(|i| i.to_string()).collect();
+        cells.extend(others.iter().map(String::as_str));
+        let (schema, _) = scan(&cells, ScanSettings::default()).unwrap();
+        // Seven of the eight quantiles are 0.
+        assert_eq!(schema.variables[0].states, States::Bins(vec![1.0]));
+    }
+
+    #[test]
+    fn too_many_texts_are_refused_with_the_numbers() {
+        let cells: Vec<String> = (0..100).map(|i| format!("name{i}")).collect();
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        let error = scan(&cells, ScanSettings::default()).unwrap_err().to_string();
+        assert!(error.contains("\"c\" has 100 different values, more than the 64 allowed"), "{error}");
+        let allowed = ScanSettings { max_states: 100, ..ScanSettings::default() };
+        assert_eq!(scan(&cells, allowed).unwrap().0.variables[0].len(), 100);
+    }
+
+    #[test]
+    fn missing_is_a_state_where_any_cell_is_missing() {
+        let (schema, notices) = scan(&["a", "", "b", "NA"], ScanSettings::default()).unwrap();
+        assert_eq!(schema.variables[0].labels(), ["a", "b", ""]);
+        assert_eq!(notices, [Notice::Missing { cells: 2, columns: 1 }]);
+        let encoder = Encoder::new(&schema);
+        assert_eq!(encoder.encode(0, Cell::Field("?")), Encoded::Unobserved);
+        assert_eq!(encoder.missing(0), Some(2));
+        assert_eq!(encoder.encode(0, Cell::Field("c")), Encoded::Unknown);
+        let strict = ScanSettings { missing_is_a_state: false, ..ScanSettings::default() };
+        assert!(matches!(scan(&["a", ""], strict), Err(ScanError::Missing { cells: 1, .. })));
+    }
+}

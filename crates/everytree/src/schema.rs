@@ -1,0 +1,257 @@
+//! Variables and their states: what a column can hold, and how its cells become codes and labels again.
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fmt;
+
+/// A cell of a table before it has a code.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cell<'a> {
+    /// Nothing there.
+    Missing,
+    /// Characters of a text file: perhaps a number, perhaps not.
+    Field(&'a str),
+    /// Text by its type.
+    Text(&'a str),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Real(f64),
+    /// A truth value.
+    Boolean(bool),
+}
+
+impl fmt::Display for Cell<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cell::Missing => Ok(()),
+            Cell::Field(text) | Cell::Text(text) => f.write_str(text),
+            Cell::Integer(number) => write!(f, "{number}"),
+            Cell::Real(number) => write!(f, "{number}"),
+            Cell::Boolean(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// The values that a variable can take, in the order of their codes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum States {
+    /// False and true, as they were spelled.
+    Booleans([String; 2]),
+    /// Whole numbers, rising.
+    Integers(Vec<i64>),
+    /// Numbers, rising.
+    Reals(Vec<f64>),
+    /// Texts, in the order of their bytes.
+    Texts(Vec<String>),
+    /// Intervals of numbers: a number is in bin i when i of the edges are not above it.
+    Bins(Vec<f64>),
+}
+
+impl States {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            States::Booleans(_) => 2,
+            States::Integers(values) => values.len(),
+            States::Reals(values) => values.len(),
+            States::Texts(values) => values.len(),
+            States::Bins(edges) => edges.len() + 1,
+        }
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A column: its name, its states, and whether "missing" is one more of them (the last).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variable {
+    /// The name of the column.
+    pub name: String,
+    /// What was observed in it.
+    pub states: States,
+    /// Is a missing cell a state of its own?
+    pub missing: bool,
+}
+
+impl Variable {
+    /// How many states there are, with the one for missing cells.
+    pub fn len(&self) -> usize {
+        self.states.len() + usize::from(self.missing)
+    }
+
+    /// Is there no state at all?
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The label of a state; empty for missing.
+    ///
+    /// # Panics
+    /// When there is no such state.
+    pub fn label(&self, state: usize) -> String {
+        if self.missing && state == self.states.len() {
+            return String::new();
+        }
+        match &self.states {
+            States::Booleans(labels) => labels[state].clone(),
+            States::Integers(values) => values[state].to_string(),
+            States::Reals(values) => values[state].to_string(),
+            States::Texts(values) => values[state].clone(),
+            States::Bins(edges) => match (state.checked_sub(1).map(|below| edges[below]), edges.get(state)) {
+                (None, None) => "any".to_owned(),
+                (None, Some(above)) => format!("< {above}"),
+                (Some(below), None) => format!(">= {below}"),
+                (Some(below), Some(above)) => format!("[{below}, {above})"),
+            },
+        }
+    }
+
+    /// The labels of all states, that of a missing cell (empty) last.
+    pub fn labels(&self) -> Vec<String> {
+        (0..self.len()).map(|state| self.label(state)).collect()
+    }
+}
+
+/// The columns of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Schema {
+    /// In the order of the codes of a row.
+    pub variables: Vec<Variable>,
+    /// Did the training file begin with names? Later text files are read the same way.
+    pub header: bool,
+    /// What counts as a missing cell.
+    pub missing: Vec<String>,
+}
+
+impl Schema {
+    /// The number of states of every variable.
+    pub fn states(&self) -> Vec<usize> {
+        self.variables.iter().map(Variable::len).collect()
+    }
+
+    /// The place of a variable.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.variables.iter().position(|variable| variable.name == name)
+    }
+
+    /// Variables `x0`, `x1`, … of 0, 1, … for tables that come without names.
+    pub fn anonymous(states: &[usize]) -> Self {
+        let variable = |(place, &count): (usize, &usize)| Variable {
+            name: format!("x{place}"),
+            states: States::Integers((0..count as i64).collect()),
+            missing: false,
+        };
+        Self {
+            variables: states.iter().enumerate().map(variable).collect(),
+            header: false,
+            missing: Vec::new(),
+        }
+    }
+}
+
+/// A number that f64 holds exactly, or at least one that no other number was rounded to: digits beyond 2⁵³ are names.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    const EXACT: f64 = (1u64 << 53) as f64;
+    let first = *text.as_bytes().first()?;
+    if !(first.is_ascii_digit() || matches!(first, b'-' | b'+' | b'.')) {
+        return None;
+    }
+    let value: f64 = text.parse().ok()?;
+    let digits_only = text.bytes().skip(1).all(|byte| byte.is_ascii_digit());
+    (value.is_finite() && !(digits_only && value.abs() > EXACT)).then_some(value)
+}
+
+/// `false` or `true`, in one of the usual spellings.
+pub(crate) fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "false" | "False" | "FALSE" => Some(false),
+        "true" | "True" | "TRUE" => Some(true),
+        _ => None,
+    }
+}
+
+/// Looks the code of a cell up.
+pub struct Encoder<'a> {
+    variables: Vec<Lookup<'a>>,
+    schema: &'a Schema,
+}
+
+enum Lookup<'a> {
+    Booleans,
+    Numbers(Vec<f64>),
+    Texts(HashMap<&'a str, u16>),
+    Bins(&'a [f64]),
+}
+
+/// What a cell is to a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoded {
+    /// A state.
+    State(u16),
+    /// Nothing was observed.
+    Unobserved,
+    /// A label that the schema does not know.
+    Unknown,
+}
+
+impl<'a> Encoder<'a> {
+    /// For the columns of a schema.
+    pub fn new(schema: &'a Schema) -> Self {
+        let lookup = |variable: &'a Variable| match &variable.states {
+            States::Booleans(_) => Lookup::Booleans,
+            States::Integers(values) => Lookup::Numbers(values.iter().map(|&value| value as f64).collect()),
+            States::Reals(values) => Lookup::Numbers(values.clone()),
+            States::Texts(values) => {
+                Lookup::Texts(values.iter().zip(0..).map(|(label, code)| (label.as_str(), code)).collect())
+            }
+            States::Bins(edges) => Lookup::Bins(edges),
+        };
+        Self { variables: schema.variables.iter().map(lookup).collect(), schema }
+    }
+
+    /// The code of a missing cell of this variable, where it is a state.
+    pub fn missing(&self, variable: usize) -> Option<u16> {
+        let variable = &self.schema.variables[variable];
+        variable.missing.then_some(variable.states.len() as u16)
+    }
+
+    /// The code of a cell of this variable. A missing cell is unobserved: whether that is a state, the caller decides.
+    ///
+    /// # Panics
+    /// When there is no such variable.
+    pub fn encode(&self, variable: usize, cell: Cell<'_>) -> Encoded {
+        let number = || match cell {
+            Cell::Missing => None,
+            Cell::Field(text) | Cell::Text(text) => number(text),
+            Cell::Integer(value) => Some(value as f64),
+            Cell::Real(value) => Some(value),
+            Cell::Boolean(value) => Some(f64::from(u8::from(value))),
+        };
+        if let Cell::Field(text) | Cell::Text(text) = cell
+            && self.schema.missing.iter().any(|missing| missing == text)
+        {
+            return Encoded::Unobserved;
+        }
+        let code = match (&self.variables[variable], cell) {
+            (_, Cell::Missing) => return Encoded::Unobserved,
+            (_, Cell::Real(value)) if value.is_nan() => return Encoded::Unobserved,
+            (Lookup::Booleans, Cell::Boolean(value)) => Some(u16::from(value)),
+            (Lookup::Booleans, Cell::Field(text) | Cell::Text(text)) => boolean(text).map(u16::from),
+            (Lookup::Booleans, _) => None,
+            // Nine of ten tables are made of these.
+            (Lookup::Numbers(values), Cell::Field("0")) if values[0] == 0.0 => Some(0),
+            (Lookup::Numbers(values), _) => number()
+                .and_then(|x| values.binary_search_by(|value| value.total_cmp(&(x + 0.0))).ok())
+                .map(|i| i as u16),
+            (Lookup::Bins(edges), _) => number().map(|x| edges.partition_point(|&edge| edge <= x) as u16),
+            (Lookup::Texts(codes), Cell::Field(text) | Cell::Text(text)) => codes.get(text).copied(),
+            (Lookup::Texts(codes), other) => codes.get(other.to_string().as_str()).copied(),
+        };
+        code.map_or(Encoded::Unknown, Encoded::State)
+    }
+}
