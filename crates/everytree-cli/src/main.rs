@@ -1,6 +1,9 @@
 //! The `everytree` command.
 
+mod data;
 mod demo;
+mod fit;
+mod progress;
 mod report;
 mod trees;
 
@@ -19,6 +22,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Fit(Box<fit::Fit>),
     Demo(demo::Demo),
     Trees(trees::Trees),
 }
@@ -29,16 +33,20 @@ enum Outcome {
     Done,
     /// The honest answer is no.
     No,
+    /// Stopped by Ctrl-C, after saving.
+    Interrupted,
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
+        Command::Fit(command) => command.run(),
         Command::Demo(command) => command.run(),
         Command::Trees(command) => command.run(),
     };
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::No) => ExitCode::from(1),
+        Ok(Outcome::Interrupted) => ExitCode::from(130),
         // Whoever reads our output has seen enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

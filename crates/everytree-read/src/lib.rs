@@ -1,7 +1,13 @@
-//! Files into everytree.
-//!
-//! So far: square matrices of weights ([`read_weights`]).
+//! Files into everytree: delimited text (plain or gzip), Parquet and Arrow IPC.
 
+mod columnar;
+mod error;
+mod sheet;
+mod table;
+mod text;
 mod weights;
 
-pub use weights::{ReadError, Weights, read_weights};
+pub use error::{Place, Problem, ReadError};
+pub use sheet::{Header, ReadSettings};
+pub use table::{CellRules, Scanned, for_each_row, read_table, scan_files};
+pub use weights::{Weights, WeightsError, read_weights};

@@ -15,7 +15,7 @@ pub struct Weights {
 /// Why a file is not a square matrix of weights. Rows and columns are counted from 1, as editors do.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ReadError {
+pub enum WeightsError {
     /// The file cannot be opened or read.
     #[error("{}: {problem}", path.display())]
     Unreadable {
@@ -67,8 +67,8 @@ pub enum ReadError {
 }
 
 /// Reads a square matrix of comma-separated numbers. A first line in which no cell is a number is a header of names.
-pub fn read_weights(path: &Path) -> Result<Weights, ReadError> {
-    let unreadable = |problem: String| ReadError::Unreadable { path: path.to_owned(), problem };
+pub fn read_weights(path: &Path) -> Result<Weights, WeightsError> {
+    let unreadable = |problem: String| WeightsError::Unreadable { path: path.to_owned(), problem };
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -90,7 +90,7 @@ pub fn read_weights(path: &Path) -> Result<Weights, ReadError> {
             }
         }
         if cells.len() != columns {
-            return Err(ReadError::Ragged {
+            return Err(WeightsError::Ragged {
                 path: path.to_owned(),
                 line,
                 found: cells.len(),
@@ -98,7 +98,7 @@ pub fn read_weights(path: &Path) -> Result<Weights, ReadError> {
             });
         }
         for (column, cell) in cells.into_iter().enumerate() {
-            let cell = cell.ok_or_else(|| ReadError::NotANumber {
+            let cell = cell.ok_or_else(|| WeightsError::NotANumber {
                 path: path.to_owned(),
                 line,
                 column: column + 1,
@@ -109,10 +109,10 @@ pub fn read_weights(path: &Path) -> Result<Weights, ReadError> {
         rows += 1;
     }
     if rows == 0 {
-        return Err(ReadError::Empty { path: path.to_owned() });
+        return Err(WeightsError::Empty { path: path.to_owned() });
     }
     if rows != columns {
-        return Err(ReadError::NotSquare { path: path.to_owned(), rows, columns });
+        return Err(WeightsError::NotSquare { path: path.to_owned(), rows, columns });
     }
     let names = names.unwrap_or_else(|| (0..columns).map(|v| format!("x{v}")).collect());
     Ok(Weights { names, values })

@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod file;
 pub mod forest;
 pub mod learn;
 pub mod model;

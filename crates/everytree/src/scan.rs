@@ -311,6 +311,11 @@ impl Scan {
         self.columns[column].observe(cell, &self.settings.missing, &mut self.buffer);
     }
 
+    /// Has no cell of any column been observed?
+    pub fn all_missing(&self) -> bool {
+        self.columns.iter().all(|column| column.labels.is_empty() && column.zeros == 0 && column.ones == 0)
+    }
+
     /// Is this text a missing cell?
     pub fn is_missing(&self, text: &str) -> bool {
         self.settings.missing.iter().any(|missing| missing == text)

@@ -139,6 +139,30 @@ impl Schema {
         self.variables.iter().position(|variable| variable.name == name)
     }
 
+    /// Is every list of states as it must be for codes to be found? For schemas that come from elsewhere.
+    pub fn check(&self) -> Result<(), String> {
+        let rising =
+            |values: &[f64]| values.iter().all(|x| x.is_finite()) && values.windows(2).all(|w| w[0] < w[1]);
+        for (place, variable) in self.variables.iter().enumerate() {
+            let ordered = match &variable.states {
+                States::Booleans(_) => true,
+                States::Integers(values) => values.windows(2).all(|w| w[0] < w[1]),
+                States::Reals(values) | States::Bins(values) => rising(values),
+                States::Texts(values) => values.windows(2).all(|w| w[0] < w[1]),
+            };
+            if !ordered {
+                return Err(format!("the states of variable {:?} are not in order", variable.name));
+            }
+            if variable.len() > 1 << 16 {
+                return Err(format!("variable {:?} has {} states", variable.name, variable.len()));
+            }
+            if self.position(&variable.name) != Some(place) {
+                return Err(format!("two variables are named {:?}", variable.name));
+            }
+        }
+        Ok(())
+    }
+
     /// Variables `x0`, `x1`, … of 0, 1, … for tables that come without names.
     pub fn anonymous(states: &[usize]) -> Self {
         let variable = |(place, &count): (usize, &usize)| Variable {
@@ -244,7 +268,7 @@ impl<'a> Encoder<'a> {
             (Lookup::Booleans, Cell::Field(text) | Cell::Text(text)) => boolean(text).map(u16::from),
             (Lookup::Booleans, _) => None,
             // Nine of ten tables are made of these.
-            (Lookup::Numbers(values), Cell::Field("0")) if values[0] == 0.0 => Some(0),
+            (Lookup::Numbers(values), Cell::Field("0")) if values.first() == Some(&0.0) => Some(0),
             (Lookup::Numbers(values), _) => number()
                 .and_then(|x| values.binary_search_by(|value| value.total_cmp(&(x + 0.0))).ok())
                 .map(|i| i as u16),

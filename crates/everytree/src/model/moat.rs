@@ -122,6 +122,11 @@ impl Moat {
         }
         // The backend's limits, before anything is laid out.
         Tables::check(&states)?;
+        let edges = states.len() * (states.len() - 1) / 2;
+        if parameters.len() < edges {
+            let what = "the list of parameters".to_owned();
+            return Err(ModelError::Length { what, found: parameters.len(), expected: edges });
+        }
         let layout = Layout::new(&states, pairs);
         if parameters.len() != layout.total() {
             let what = "the list of parameters".to_owned();

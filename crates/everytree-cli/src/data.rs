@@ -1,0 +1,164 @@
+//! What the commands that read tables have in common.
+
+use anyhow::{Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use everytree::file::TableFacts;
+use everytree::scan::{Notice, ScanSettings};
+use everytree::table::Unique;
+use everytree_read::{Header, ReadSettings};
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum HeaderChoice {
+    Yes,
+    No,
+    Auto,
+}
+
+/// How text files are cut into fields.
+#[derive(Args)]
+pub struct TextArguments {
+    /// Between fields: one character, or `tab`. Default: by extension (.csv, .tsv, .data), else detected.
+    #[arg(long, value_name = "C", value_parser = delimiter)]
+    delimiter: Option<u8>,
+    /// Does the file begin with the names of its columns? Default: seen in the training file, and remembered.
+    #[arg(
+        long,
+        value_name = "yes|no|auto",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    header: HeaderChoice,
+}
+
+impl TextArguments {
+    pub fn settings(&self) -> ReadSettings {
+        let header = match self.header {
+            HeaderChoice::Yes => Header::Yes,
+            HeaderChoice::No => Header::No,
+            HeaderChoice::Auto => Header::Auto,
+        };
+        ReadSettings { delimiter: self.delimiter, header }
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        "tab" | "\\t" => Ok(b'\t'),
+        _ => match text.as_bytes() {
+            [byte] if byte.is_ascii() => Ok(*byte),
+            _ => Err("one ASCII character, or tab".to_owned()),
+        },
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MissingChoice {
+    Category,
+    Error,
+}
+
+/// How cells become states.
+#[derive(Args)]
+pub struct StateArguments {
+    /// Most different values of a column that are states as they are.
+    #[arg(long, default_value_t = 64, value_name = "K")]
+    max_states: usize,
+    /// Cut a column of numbers into K quantile bins (repeatable); `none`: refuse columns of too many numbers.
+    #[arg(long, value_name = "COLUMN=K")]
+    bins: Vec<String>,
+    /// Missing cells are one more state of their column (`category`), or refused (`error`).
+    #[arg(long, default_value = "category", value_name = "category|error", hide_possible_values = true)]
+    missing: MissingChoice,
+    /// What stands for a missing cell, separated by commas; the empty cell always does.
+    #[arg(long, default_value = "NA,NaN,null,?", value_name = "LIST")]
+    na: String,
+}
+
+impl StateArguments {
+    pub fn settings(&self) -> Result<ScanSettings> {
+        let mut settings = ScanSettings { max_states: self.max_states, ..ScanSettings::default() };
+        if self.max_states < 2 || self.max_states > 1 << 14 {
+            bail!("--max-states {}: between 2 and {}", self.max_states, 1 << 14);
+        }
+        for bins in &self.bins {
+            if bins == "none" {
+                settings.bin_numbers = false;
+                continue;
+            }
+            let (column, count) =
+                bins.rsplit_once('=').ok_or_else(|| anyhow!("--bins {bins}: COLUMN=K, or none"))?;
+            let count =
+                count.parse().map_err(|_| anyhow!("--bins {bins}: {count:?} is not a number of bins"))?;
+            settings.bins.insert(column.to_owned(), count);
+        }
+        settings.missing_is_a_state = self.missing == MissingChoice::Category;
+        settings.missing = std::iter::once("").chain(self.na.split(',')).map(str::to_owned).collect();
+        Ok(settings)
+    }
+}
+
+/// A notice in words.
+pub fn say(notice: &Notice) -> String {
+    match notice {
+        Notice::Binned { column, numbers, bins } => {
+            format!("column {column:?}: {} different numbers, cut into {bins} quantile bins", count(*numbers))
+        }
+        Notice::Missing { cells, columns } => {
+            let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
+            format!("{cells} in {columns}: \"missing\" is one more state there")
+        }
+        Notice::Constant { column } => format!("column {column:?} is constant"),
+    }
+}
+
+/// A number with its thousands apart.
+pub fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// So many of these.
+pub fn plural(number: usize, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+pub fn facts(data: &Unique, fingerprint: u64) -> TableFacts {
+    TableFacts {
+        rows: data.rows(),
+        unique_rows: data.table.rows(),
+        fingerprint: format!("{fingerprint:016x}"),
+    }
+}
+
+/// Threads to work on, for everything that follows.
+pub fn use_threads(threads: Option<usize>) -> Result<()> {
+    if let Some(threads) = threads {
+        if threads == 0 {
+            bail!("--threads 0: at least one");
+        }
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        for (number, text) in
+            [(0, "0"), (999, "999"), (1000, "1,000"), (291_326, "291,326"), (1_234_567, "1,234,567")]
+        {
+            assert_eq!(count(number), text);
+        }
+    }
+}

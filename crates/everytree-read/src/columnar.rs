@@ -1,0 +1,124 @@
+//! Parquet and Arrow IPC files.
+
+use crate::error::{Place, Problem};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{ArrowError, DataType, Schema};
+use everytree::schema::Cell;
+use std::fs::File;
+
+/// A file whose columns have names and types.
+pub(crate) struct Columnar {
+    pub names: Vec<String>,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+}
+
+/// One column of a batch, as one of the types that have states.
+enum Column {
+    Integers(ArrayRef),
+    Reals(ArrayRef),
+    Texts(ArrayRef),
+    Booleans(ArrayRef),
+    Nothing,
+}
+
+impl Columnar {
+    pub fn parquet(file: File) -> Result<Self, Problem> {
+        let bad = |error: parquet::errors::ParquetError| {
+            Problem::Format(format!("not a whole Parquet file: {error}"))
+        };
+        let builder =
+            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).map_err(bad)?;
+        let names = names(builder.schema())?;
+        let reader = builder.with_batch_size(1024).build().map_err(bad)?;
+        Ok(Self { names, batches: Box::new(reader) })
+    }
+
+    pub fn arrow(file: File) -> Result<Self, Problem> {
+        let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow file: {error}"));
+        let reader = arrow_ipc::reader::FileReader::try_new_buffered(file, None).map_err(bad)?;
+        let names = names(&reader.schema())?;
+        Ok(Self { names, batches: Box::new(reader) })
+    }
+
+    /// Hands out every cell, row by row.
+    pub fn visit(
+        &mut self,
+        on_cell: &mut dyn FnMut(Place, usize, Cell<'_>) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        let mut first = 0;
+        for batch in &mut self.batches {
+            let batch = batch.map_err(|error| Problem::Format(error.to_string()))?;
+            let columns: Result<Vec<Column>, Problem> =
+                batch.columns().iter().zip(&self.names).map(|(array, name)| column(array, name)).collect();
+            let columns = columns?;
+            for row in 0..batch.num_rows() {
+                let place = Place { row: first + row as u64, line: None };
+                for (number, column) in columns.iter().enumerate() {
+                    on_cell(place, number, column.cell(row))?;
+                }
+            }
+            first += batch.num_rows() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn names(schema: &Schema) -> Result<Vec<String>, Problem> {
+    if schema.fields().is_empty() {
+        return Err(Problem::Empty);
+    }
+    for field in schema.fields() {
+        check_type(field.data_type(), field.name())?;
+    }
+    Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
+}
+
+fn check_type(kind: &DataType, column: &str) -> Result<(), Problem> {
+    use DataType::{Boolean, Dictionary, LargeUtf8, Null, Utf8, Utf8View};
+    match kind {
+        Boolean | Null | Utf8 | LargeUtf8 | Utf8View => Ok(()),
+        Dictionary(_, values) => check_type(values, column),
+        kind if kind.is_integer() || kind.is_floating() => Ok(()),
+        other => Err(Problem::UnsupportedType { column: column.to_owned(), kind: other.to_string() }),
+    }
+}
+
+fn column(array: &ArrayRef, name: &str) -> Result<Column, Problem> {
+    let cast = |to: &DataType| {
+        arrow_cast::cast_with_options(
+            array,
+            to,
+            &arrow_cast::CastOptions { safe: false, ..Default::default() },
+        )
+        .map_err(|error| Problem::Format(format!("column {name:?}: {error}")))
+    };
+    let kind = match array.data_type() {
+        DataType::Dictionary(_, values) => values.as_ref().clone(),
+        kind => kind.clone(),
+    };
+    Ok(match kind {
+        DataType::Null => Column::Nothing,
+        DataType::Boolean => Column::Booleans(cast(&DataType::Boolean)?),
+        kind if kind.is_integer() => Column::Integers(cast(&DataType::Int64)?),
+        kind if kind.is_floating() => Column::Reals(cast(&DataType::Float64)?),
+        _ => Column::Texts(cast(&DataType::LargeUtf8)?),
+    })
+}
+
+impl Column {
+    fn cell(&self, row: usize) -> Cell<'_> {
+        match self {
+            Column::Integers(array) if array.is_valid(row) => {
+                Cell::Integer(array.as_primitive::<Int64Type>().value(row))
+            }
+            Column::Reals(array) if array.is_valid(row) => {
+                Cell::Real(array.as_primitive::<Float64Type>().value(row))
+            }
+            Column::Texts(array) if array.is_valid(row) => Cell::Text(array.as_string::<i64>().value(row)),
+            Column::Booleans(array) if array.is_valid(row) => Cell::Boolean(array.as_boolean().value(row)),
+            _ => Cell::Missing,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What can be wrong with a file, said so that it can be put right.
+
+use everytree::scan::ScanError;
+use std::fmt;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// A file that cannot be read as a table.
+#[derive(Debug, Error)]
+#[error("{}: {problem}", file.display())]
+pub struct ReadError {
+    /// The file.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// Where in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The row, from 0, without the header.
+    pub row: u64,
+    /// The line of a text file, from 1.
+    pub line: Option<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "row {} (line {line})", self.row),
+            None => write!(f, "row {}", self.row),
+        }
+    }
+}
+
+/// What is wrong with a file.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The system says no.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// A folder.
+    #[error("this is a folder, not a file")]
+    Directory,
+    /// Nothing in it.
+    #[error("the file is empty")]
+    Empty,
+    /// Names and nothing else.
+    #[error("there is a header but no row below it")]
+    NoRows,
+    /// Too few rows.
+    #[error("one row is too few: at least two are needed, one to learn from and one to validate with")]
+    OneRow,
+    /// A single column.
+    #[error("there is only one column, {name:?}; a tree needs two{hint}")]
+    OneColumn {
+        /// Its name.
+        name: String,
+        /// What may help.
+        hint: String,
+    },
+    /// Another number of fields than in the first line.
+    #[error("line {line} has {found} fields where line 1 has {expected}; check quotes and delimiters there")]
+    Ragged {
+        /// Its line.
+        line: u64,
+        /// How many.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// Bytes that are no text.
+    #[error("line {line}, column {column}: {text:?} is not valid UTF-8; convert the file first (iconv can)")]
+    NotUtf8 {
+        /// Its line.
+        line: u64,
+        /// Its column, from 1.
+        column: usize,
+        /// The text as far as it goes.
+        text: String,
+    },
+    /// A zero byte.
+    #[error("line {line}, column {column}: there is a NUL byte; is this UTF-16, or not a text file?")]
+    Nul {
+        /// Its line.
+        line: u64,
+        /// Its column, from 1.
+        column: usize,
+    },
+    /// A field that cannot be a label.
+    #[error(
+        "line {line}, column {column}: a field of {bytes} bytes; at most {limit} make a label; check quotes before it"
+    )]
+    LongField {
+        /// Its line.
+        line: u64,
+        /// Its column, from 1.
+        column: usize,
+        /// Its length.
+        bytes: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// Two columns with one name.
+    #[error("columns {first} and {second} are both named {name:?}; names must differ")]
+    DuplicateColumn {
+        /// The name.
+        name: String,
+        /// The first, from 1.
+        first: usize,
+        /// The second, from 1.
+        second: usize,
+    },
+    /// Nothing observed at all.
+    #[error("every cell is missing")]
+    AllMissing,
+    /// A table that cannot be made discrete.
+    #[error("{0}")]
+    Scan(#[from] ScanError),
+    /// A column of the model that the file has not.
+    #[error("there is no column {name:?}; the columns are {known}{hint}")]
+    MissingColumn {
+        /// The name.
+        name: String,
+        /// Those that are.
+        known: String,
+        /// What may help.
+        hint: &'static str,
+    },
+    /// Another number of columns than the model has.
+    #[error("there are {found} columns where the model has {expected}")]
+    ColumnCount {
+        /// How many.
+        found: usize,
+        /// How many there should be.
+        expected: usize,
+    },
+    /// A label that the model has not seen.
+    #[error("{place}, column {column:?}: unknown value {value:?}; known: {known}")]
+    Unknown {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
+        /// The offending value.
+        value: String,
+        /// What there is.
+        known: String,
+    },
+    /// A missing cell where every cell is needed.
+    #[error("{place}, column {column:?}: the cell is missing{why}")]
+    Unobserved {
+        /// Where.
+        place: Place,
+        /// The column.
+        column: String,
+        /// Why that matters.
+        why: &'static str,
+    },
+    /// A type that has no states.
+    #[error(
+        "column {column:?} has type {kind}, which has no discrete states here; convert it to text or numbers"
+    )]
+    UnsupportedType {
+        /// The column.
+        column: String,
+        /// The type.
+        kind: String,
+    },
+    /// A file of another kind than it seems to be.
+    #[error("{0}")]
+    Format(String),
+}

@@ -1,0 +1,243 @@
+//! Files into schemas and tables: two passes over the file, so that memory holds codes and never text.
+
+use crate::error::{Place, Problem, ReadError};
+use crate::sheet::{Header, ReadSettings, Sheet};
+use everytree::scan::{Notice, Scan, ScanSettings};
+use everytree::schema::{Cell, Encoded, Encoder, Schema};
+use everytree::table::Table;
+use std::path::Path;
+
+/// What the training files hold.
+#[derive(Clone, Debug)]
+pub struct Scanned {
+    /// Names and states.
+    pub schema: Schema,
+    /// What there is to say about it.
+    pub notices: Vec<Notice>,
+}
+
+/// What becomes of cells that have no state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellRules {
+    /// Is a missing cell the state "missing", where its column has one?
+    pub missing_is_a_state: bool,
+    /// Is a label that was not seen in training taken for a cell that was not observed?
+    pub unknown_is_unobserved: bool,
+}
+
+/// Looks at the training file, and at others whose labels count too (validation), and makes a schema.
+pub fn scan_files(
+    train: &Path,
+    others: &[&Path],
+    read: &ReadSettings,
+    settings: &ScanSettings,
+) -> Result<Scanned, ReadError> {
+    let mut sheet = Sheet::open(train, read)?;
+    let mut scan = Scan::new(sheet.columns(), settings.clone());
+    let mut rows = 0u64;
+    let last = sheet.columns() - 1;
+    sheet.visit(0, &mut |_, column, cell| {
+        scan.observe(column, cell);
+        rows += u64::from(column == last);
+        Ok(())
+    })?;
+    let (names, header) = match sheet.typed_names() {
+        Some(names) => (names.to_vec(), true),
+        None => {
+            let header = match read.header {
+                Header::Yes => true,
+                Header::No => false,
+                Header::Auto => !sheet.never_has_a_header() && looks_like_names(sheet.first_line(), &scan),
+            };
+            if header {
+                (named(sheet.first_line()), true)
+            } else {
+                let first = sheet.first_line();
+                first.iter().enumerate().for_each(|(column, text)| scan.observe(column, Cell::Field(text)));
+                rows += 1;
+                ((0..first.len()).map(|column| format!("x{column}")).collect(), false)
+            }
+        }
+    };
+    if names.len() == 1 {
+        let problem = Problem::OneColumn { name: names[0].clone(), hint: sheet.hint() };
+        return Err(sheet.error(problem));
+    }
+    for (second, name) in names.iter().enumerate() {
+        if let Some(first) = names[..second].iter().position(|earlier| earlier == name) {
+            let (first, second) = (first + 1, second + 1);
+            return Err(sheet.error(Problem::DuplicateColumn { name: name.clone(), first, second }));
+        }
+    }
+    match rows {
+        0 if header => return Err(sheet.error(Problem::NoRows)),
+        0 => return Err(sheet.error(Problem::Empty)),
+        _ => {}
+    }
+    let read = ReadSettings { header: if header { Header::Yes } else { Header::No }, ..*read };
+    for other in others {
+        let mut sheet = Sheet::open(other, &read)?;
+        let columns = match_columns(&sheet, &names, header).map_err(|problem| sheet.error(problem))?;
+        if !header && sheet.typed_names().is_none() {
+            let first = sheet.first_line().to_vec();
+            first
+                .iter()
+                .zip(&columns)
+                .for_each(|(text, column)| observe(&mut scan, *column, Cell::Field(text)));
+        }
+        sheet.visit(0, &mut |_, column, cell| {
+            observe(&mut scan, columns[column], cell);
+            Ok(())
+        })?;
+    }
+    if scan.all_missing() {
+        return Err(sheet.error(Problem::AllMissing));
+    }
+    let (schema, notices) = scan.finish(names, header).map_err(|error| sheet.error(error.into()))?;
+    Ok(Scanned { schema, notices })
+}
+
+fn observe(scan: &mut Scan, column: Option<usize>, cell: Cell<'_>) {
+    if let Some(column) = column {
+        scan.observe(column, cell);
+    }
+}
+
+/// A first line whose every cell is a number or missing, or occurs below, is data.
+fn looks_like_names(first: &[String], scan: &Scan) -> bool {
+    let numbers = first.iter().all(|text| scan.is_missing(text) || text.parse::<f64>().is_ok());
+    let below = first.iter().enumerate().all(|(column, text)| scan.has_seen(column, text));
+    !numbers && !below
+}
+
+/// A column without a name gets that of a file without header.
+fn named(first: &[String]) -> Vec<String> {
+    let name =
+        |(column, text): (usize, &String)| if text.is_empty() { format!("x{column}") } else { text.clone() };
+    first.iter().enumerate().map(name).collect()
+}
+
+/// Which variable each column of a file is.
+fn match_columns(sheet: &Sheet, names: &[String], header: bool) -> Result<Vec<Option<usize>>, Problem> {
+    let found = match sheet.typed_names() {
+        Some(found) => found.to_vec(),
+        None if header => named(sheet.first_line()),
+        None => Vec::new(),
+    };
+    let anonymous = names.iter().enumerate().all(|(column, name)| *name == format!("x{column}"));
+    if found.is_empty() || (anonymous && found.len() == names.len() && !found.contains(&names[0])) {
+        if sheet.columns() != names.len() {
+            return Err(Problem::ColumnCount { found: sheet.columns(), expected: names.len() });
+        }
+        return Ok((0..names.len()).map(Some).collect());
+    }
+    if let Some(name) = names.iter().find(|name| !found.contains(name)) {
+        let hint =
+            if sheet.typed_names().is_none() { "; if the file has no header, say --header no" } else { "" };
+        let mut known = found.iter().take(20).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        if found.len() > 20 {
+            known += ", …";
+        }
+        return Err(Problem::MissingColumn { name: name.clone(), known, hint });
+    }
+    Ok(found.iter().map(|name| names.iter().position(|known| known == name)).collect())
+}
+
+/// Calls `on_row` with the codes of every row of a file.
+pub fn for_each_row(
+    path: &Path,
+    schema: &Schema,
+    read: &ReadSettings,
+    rules: CellRules,
+    on_row: &mut dyn FnMut(&[u16]) -> Result<(), Problem>,
+) -> Result<(), ReadError> {
+    let header = match read.header {
+        Header::Auto => schema.header,
+        told => told == Header::Yes,
+    };
+    let mut sheet = Sheet::open(path, read)?;
+    let names: Vec<String> = schema.variables.iter().map(|variable| variable.name.clone()).collect();
+    let columns = match_columns(&sheet, &names, header).map_err(|problem| sheet.error(problem))?;
+    let encoder = Encoder::new(schema);
+    let mut row = vec![0u16; names.len()];
+    let last = sheet.columns() - 1;
+    let mut rows = 0u64;
+    let mut take = |place: Place, column: usize, cell: Cell<'_>| -> Result<(), Problem> {
+        if let Some(variable) = columns[column] {
+            row[variable] = code(&encoder, schema, rules, variable, place, cell)?;
+        }
+        if column == last {
+            rows += 1;
+            on_row(&row)?;
+        }
+        Ok(())
+    };
+    let mut first_row = 0;
+    if !header && sheet.typed_names().is_none() {
+        let place = Place { row: 0, line: Some(1) };
+        let first = sheet.first_line().to_vec();
+        for (column, text) in first.iter().enumerate() {
+            take(place, column, Cell::Field(text)).map_err(|problem| sheet.error(problem))?;
+        }
+        first_row = 1;
+    }
+    sheet.visit(first_row, &mut take)?;
+    match rows {
+        0 => Err(sheet.error(if header { Problem::NoRows } else { Problem::Empty })),
+        _ => Ok(()),
+    }
+}
+
+fn code(
+    encoder: &Encoder<'_>,
+    schema: &Schema,
+    rules: CellRules,
+    variable: usize,
+    place: Place,
+    cell: Cell<'_>,
+) -> Result<u16, Problem> {
+    let column = || schema.variables[variable].name.clone();
+    match encoder.encode(variable, cell) {
+        Encoded::State(code) => Ok(code),
+        Encoded::Unobserved => match encoder.missing(variable).filter(|_| rules.missing_is_a_state) {
+            Some(code) => Ok(code),
+            None => {
+                let why = if encoder.missing(variable).is_some() {
+                    "; rows with unobserved cells cannot be scored yet; to score it as the state \"missing\", say \
+                     --missing-as-state"
+                } else {
+                    ", and no cell of this column was missing in training; rows with unobserved cells cannot be scored yet"
+                };
+                Err(Problem::Unobserved { place, column: column(), why })
+            }
+        },
+        Encoded::Unknown if rules.unknown_is_unobserved => {
+            let why = " to the model (its label is unknown); rows with unobserved cells cannot be scored yet";
+            Err(Problem::Unobserved { place, column: column(), why })
+        }
+        Encoded::Unknown => {
+            let labels = schema.variables[variable].labels();
+            let mut known =
+                labels.iter().take(10).map(|label| format!("{label:?}")).collect::<Vec<_>>().join(", ");
+            if labels.len() > 10 {
+                known += &format!(", … ({} in all)", labels.len());
+            }
+            Err(Problem::Unknown { place, column: column(), value: cell.to_string(), known })
+        }
+    }
+}
+
+/// All rows of a file, encoded.
+pub fn read_table(
+    path: &Path,
+    schema: &Schema,
+    read: &ReadSettings,
+    rules: CellRules,
+) -> Result<Table, ReadError> {
+    let mut table = Table::new(&schema.states());
+    for_each_row(path, schema, read, rules, &mut |row| {
+        table.push(row);
+        Ok(())
+    })?;
+    Ok(table)
+}

@@ -1,0 +1,175 @@
+//! Delimited text: CSV, TSV and their relatives, plain or compressed.
+
+use crate::error::{Place, Problem};
+use csv::ByteRecord;
+use everytree::schema::Cell;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// The longest label.
+const LONGEST_FIELD: usize = 1 << 16;
+/// Bytes looked at to find the delimiter.
+const GLANCE: usize = 1 << 16;
+
+/// A text file, opened.
+pub(crate) struct Text {
+    reader: csv::Reader<Box<dyn Read>>,
+    record: ByteRecord,
+    /// Fields of the first line.
+    pub columns: usize,
+    /// The first line, not yet handed out.
+    pub first: Vec<String>,
+    delimiter: u8,
+    /// Another delimiter that the first line has.
+    pub other: Option<char>,
+}
+
+impl Text {
+    /// `input` is what the file holds, decompressed.
+    pub fn open(path: &Path, input: Box<dyn Read>, delimiter: Option<u8>) -> Result<Self, Problem> {
+        let mut input = BufReader::with_capacity(GLANCE, input);
+        // A mark that says "this is UTF-8" is not part of the first name.
+        if input.fill_buf()?.starts_with(b"\xef\xbb\xbf") {
+            input.consume(3);
+        }
+        let glance = input.fill_buf()?;
+        if glance.is_empty() {
+            return Err(Problem::Empty);
+        }
+        let delimiter = delimiter.unwrap_or_else(|| by_name(path).unwrap_or_else(|| guess(glance)));
+        let line = glance.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let other = CANDIDATES.into_iter().find(|&c| c != delimiter && line.contains(&c)).map(char::from);
+        let reader = csv::ReaderBuilder::new()
+            .delimiter(delimiter)
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(Box::new(input) as Box<dyn Read>);
+        let mut text =
+            Self { reader, record: ByteRecord::new(), columns: 0, first: Vec::new(), delimiter, other };
+        if !text.advance()? {
+            return Err(Problem::Empty);
+        }
+        text.columns = text.record.len();
+        let line = text.line();
+        let fields: Result<Vec<String>, Problem> =
+            (0..text.columns).map(|i| field(&text.record, i, line).map(str::to_owned)).collect();
+        text.first = fields?;
+        Ok(text)
+    }
+
+    pub fn delimiter(&self) -> char {
+        self.delimiter.into()
+    }
+
+    fn advance(&mut self) -> Result<bool, Problem> {
+        self.reader.read_byte_record(&mut self.record).map_err(|error| match error.into_kind() {
+            csv::ErrorKind::Io(error) => Problem::Io(error),
+            other => Problem::Format(format!("{other:?}")),
+        })
+    }
+
+    fn line(&self) -> u64 {
+        self.record.position().map_or(1, |position| position.line())
+    }
+
+    /// Hands out every cell below the first line, row by row.
+    pub fn visit(
+        &mut self,
+        first_row: u64,
+        on_cell: &mut dyn FnMut(Place, usize, Cell<'_>) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        let mut row = first_row;
+        while self.advance()? {
+            let line = self.line();
+            if self.record.len() != self.columns {
+                return Err(Problem::Ragged { line, found: self.record.len(), expected: self.columns });
+            }
+            let place = Place { row, line: Some(line) };
+            for column in 0..self.columns {
+                on_cell(place, column, Cell::Field(field(&self.record, column, line)?))?;
+            }
+            row += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A field as text, without blanks around it.
+fn field(record: &ByteRecord, column: usize, line: u64) -> Result<&str, Problem> {
+    let bytes = &record[column];
+    // Nine of ten fields.
+    if let [byte] = bytes
+        && byte.is_ascii_graphic()
+    {
+        return Ok(std::str::from_utf8(bytes).unwrap_or_default());
+    }
+    if bytes.len() > LONGEST_FIELD {
+        return Err(Problem::LongField {
+            line,
+            column: column + 1,
+            bytes: bytes.len(),
+            limit: LONGEST_FIELD,
+        });
+    }
+    if bytes.contains(&0) {
+        return Err(Problem::Nul { line, column: column + 1 });
+    }
+    let text = std::str::from_utf8(bytes).map_err(|_| Problem::NotUtf8 {
+        line,
+        column: column + 1,
+        text: String::from_utf8_lossy(bytes).chars().take(40).collect(),
+    })?;
+    Ok(text.trim())
+}
+
+const CANDIDATES: [u8; 4] = [b',', b'\t', b';', b'|'];
+
+/// The delimiter that the name of a file promises.
+fn by_name(path: &Path) -> Option<u8> {
+    let name = path.file_name()?.to_str()?.to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    match name.rsplit_once('.')?.1 {
+        "csv" | "data" => Some(b','),
+        "tsv" | "tab" => Some(b'\t'),
+        _ => None,
+    }
+}
+
+/// Is this a form that never has a header?
+pub(crate) fn never_has_a_header(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_lowercase();
+    name.strip_suffix(".gz").unwrap_or(&name).ends_with(".data")
+}
+
+/// The candidate that cuts all lines into the same number of fields, and into most.
+fn guess(glance: &[u8]) -> u8 {
+    let mut lines: Vec<&[u8]> = glance.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
+    if lines.len() > 1 {
+        // It may be cut short.
+        lines.pop();
+    }
+    let count = |line: &[u8], c: u8| line.iter().filter(|&&byte| byte == c).count();
+    let fields = |c: u8| {
+        let first = count(lines.first().copied().unwrap_or_default(), c);
+        let same = lines.iter().all(|line| count(line, c) == first);
+        (same, first)
+    };
+    let best = CANDIDATES.into_iter().rev().max_by_key(|&c| fields(c)).filter(|&c| fields(c).1 > 0);
+    best.unwrap_or(b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delimiters_are_found_by_name_or_by_sight() {
+        assert_eq!(by_name(Path::new("a/b.CSV.gz")), Some(b','));
+        assert_eq!(by_name(Path::new("b.tsv")), Some(b'\t'));
+        assert_eq!(by_name(Path::new("b.txt")), None);
+        assert_eq!(guess(b"a;b;c\n1,5;2;3\n"), b';');
+        assert_eq!(guess(b"a\tb\n1\t2\n"), b'\t');
+        assert_eq!(guess(b"a|b\n1|2\n3|4"), b'|');
+        assert_eq!(guess(b"single\n"), b',');
+    }
+}

@@ -1,0 +1,53 @@
+//! Writing a file whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// Writes `bytes` to a neighbour of `path`, then puts that in its place: whoever looks sees the old file or the new one,
+/// whole, even if this process dies. What is not an ordinary file (a pipe, a device) is written to directly.
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let ordinary = fs::metadata(path).map_or(true, |metadata| metadata.is_file());
+    if !ordinary {
+        let mut file = File::options().write(true).open(path)?;
+        return file.write_all(bytes);
+    }
+    // A link is followed: what it points to is replaced.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".everytree-").suffix(".part");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // As for any new file: the mask of the user applies.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_new_file_takes_the_place_of_the_old_and_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomically(&path, b"old").unwrap();
+        write_atomically(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write_atomically(&folder.path().join("no/such/folder"), b"x").is_err());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_an_error() {
+        assert!(write_atomically(Path::new("/dev/full"), b"x").is_err());
+    }
+}
