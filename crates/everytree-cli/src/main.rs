@@ -1,18 +1,22 @@
 //! The `everytree` command.
 
+mod asia;
 mod data;
 mod demo;
 mod fit;
+mod inspect;
+mod manual;
 mod progress;
 mod report;
+mod score;
 mod trees;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Mixtures of all trees.
+/// Mixtures of all trees: learn them from a table, ask them, look inside.
 ///
-/// Exit codes: 0 done; 1 an honest "no" (there is no spanning tree); 2 bad usage or input.
+/// Exit codes: 0 done; 1 an honest "no"; 2 bad usage or input; 3 a mistake of this program; 130 interrupted, after saving.
 #[derive(Parser)]
 #[command(name = "everytree", version, max_term_width = 100)]
 struct Arguments {
@@ -23,8 +27,12 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Fit(Box<fit::Fit>),
+    Score(score::Score),
+    Inspect(inspect::Inspect),
     Demo(demo::Demo),
     Trees(trees::Trees),
+    Man(manual::Man),
+    Completions(manual::Completions),
 }
 
 /// What a command came to, when nothing went wrong.
@@ -37,25 +45,38 @@ enum Outcome {
     Interrupted,
 }
 
-fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {
         Command::Fit(command) => command.run(),
+        Command::Score(command) => command.run(),
+        Command::Inspect(command) => command.run(),
         Command::Demo(command) => command.run(),
         Command::Trees(command) => command.run(),
-    };
-    match outcome {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::No) => ExitCode::from(1),
-        Ok(Outcome::Interrupted) => ExitCode::from(130),
+        Command::Man(command) => command.run(),
+        Command::Completions(command) => command.run(),
+    }
+}
+
+fn main() -> ExitCode {
+    let command = Arguments::parse().command;
+    match std::panic::catch_unwind(move || run(command)) {
+        Ok(Ok(Outcome::Done)) => ExitCode::SUCCESS,
+        Ok(Ok(Outcome::No)) => ExitCode::from(1),
+        Ok(Ok(Outcome::Interrupted)) => ExitCode::from(130),
         // Whoever reads our output has seen enough.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
+        Ok(Err(error)) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Ok(Err(error)) => {
             eprintln!("everytree: {error:#}");
             ExitCode::from(2)
+        }
+        Err(_) => {
+            eprintln!("everytree: this is a mistake of the program; please report it with the message above");
+            ExitCode::from(3)
         }
     }
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(broken))
 }

@@ -1,16 +1,27 @@
 //! Writing a file whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes `bytes` to a neighbour of `path`, then puts that in its place: whoever looks sees the old file or the new one,
-/// whole, even if this process dies. What is not an ordinary file (a pipe, a device) is written to directly.
+/// Writes `bytes` whole or not at all; see [`write_through`].
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_through(path, |file| file.write_all(bytes))?
+}
+
+/// Writes to a neighbour of `path`, then puts that in its place: whoever looks sees the old file or the new one, whole, even
+/// if this process dies. Nothing is put in place where `write` fails. What is not an ordinary file (a pipe, a device)
+/// is written to directly.
+pub fn write_through<E>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> io::Result<Result<(), E>> {
     let ordinary = fs::metadata(path).map_or(true, |metadata| metadata.is_file());
     if !ordinary {
-        let mut file = File::options().write(true).open(path)?;
-        return file.write_all(bytes);
+        let mut file = BufWriter::new(File::options().write(true).open(path)?);
+        let written = write(&mut file);
+        file.flush()?;
+        return Ok(written);
     }
     // A link is followed: what it points to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -23,11 +34,14 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         // As for any new file: the mask of the user applies.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let mut file = builder.tempfile_in(folder)?;
-    file.write_all(bytes)?;
+    let mut file = BufWriter::new(builder.tempfile_in(folder)?);
+    if let Err(error) = write(&mut file) {
+        return Ok(Err(error));
+    }
+    let file = file.into_inner().map_err(|error| error.into_error())?;
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| error.error)?;
-    Ok(())
+    Ok(Ok(()))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ mod checkpoint;
 mod container;
 mod model;
 
-pub use atomic::write_atomically;
+pub use atomic::{write_atomically, write_through};
 pub use checkpoint::Checkpoint;
 pub use model::{FORMAT, ModelFile, Provenance, Results, TableFacts};
 
