@@ -83,9 +83,9 @@ pub struct Fit {
     /// Rows of even chance added to the counts at the start.
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     smoothing: f64,
-    /// Times through the data.
-    #[arg(long, default_value_t = 50, value_name = "N")]
-    epochs: usize,
+    /// Times through the data. Default: 50.
+    #[arg(long, value_name = "N")]
+    epochs: Option<usize>,
     /// Stop after N epochs without a better validation.
     #[arg(long, value_name = "N")]
     patience: Option<usize>,
@@ -269,15 +269,15 @@ impl Fit {
                 }
             }
             let mut settings = checkpoint.settings;
-            settings.epochs = self.epochs;
-            settings.patience = self.patience;
+            settings.epochs = self.epochs.unwrap_or(settings.epochs);
+            settings.patience = self.patience.or(settings.patience);
             let precision = if checkpoint.precision == "f64" { Precision::F64 } else { Precision::F32 };
             return Ok((checkpoint.state, settings, precision));
         }
         let states = schema.states();
         let paper = Settings::paper(states.len());
         let settings = Settings {
-            epochs: self.epochs,
+            epochs: self.epochs.unwrap_or(paper.epochs),
             batch: self.batch.unwrap_or(paper.batch),
             learning_rate: self.lr.unwrap_or(paper.learning_rate),
             seed: self.seed,

@@ -33,6 +33,7 @@ pub struct ReadSettings {
 pub(crate) struct Sheet {
     path: PathBuf,
     body: Body,
+    compressed: bool,
 }
 
 enum Body {
@@ -42,12 +43,15 @@ enum Body {
 
 impl Sheet {
     pub fn open(path: &Path, settings: &ReadSettings) -> Result<Self, ReadError> {
-        let body =
-            Self::body(path, settings).map_err(|problem| ReadError { file: path.to_owned(), problem })?;
-        Ok(Self { path: path.to_owned(), body })
+        let mut compressed = false;
+        let body = Self::body(path, settings, &mut compressed).map_err(|problem| ReadError {
+            file: path.to_owned(),
+            problem: if compressed { in_gzip(problem) } else { problem },
+        })?;
+        Ok(Self { path: path.to_owned(), body, compressed })
     }
 
-    fn body(path: &Path, settings: &ReadSettings) -> Result<Body, Problem> {
+    fn body(path: &Path, settings: &ReadSettings, compressed: &mut bool) -> Result<Body, Problem> {
         let mut file = File::open(path)?;
         if file.metadata()?.is_dir() {
             return Err(Problem::Directory);
@@ -62,7 +66,10 @@ impl Sheet {
         let input: Box<dyn Read> = match &magic[..] {
             [b'P', b'A', b'R', b'1', ..] => return Ok(Body::Columnar(Box::new(Columnar::parquet(file)?))),
             b"ARROW1" => return Ok(Body::Columnar(Box::new(Columnar::arrow(file)?))),
-            [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file))),
+            [0x1f, 0x8b, ..] => {
+                *compressed = true;
+                Box::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file)))
+            }
             _ => Box::new(file),
         };
         Ok(Body::Text(Box::new(Text::open(path, input, settings.delimiter)?)))
@@ -124,6 +131,14 @@ impl Sheet {
             Body::Text(text) => text.visit(first_row, on_cell),
             Body::Columnar(columnar) => columnar.visit(on_cell),
         };
-        result.map_err(|problem| self.error(problem))
+        result.map_err(|problem| self.error(if self.compressed { in_gzip(problem) } else { problem }))
+    }
+}
+
+/// What the system says about a compressed file is about its compression.
+fn in_gzip(problem: Problem) -> Problem {
+    match problem {
+        Problem::Io(error) => Problem::Format(format!("damaged gzip data: {error}")),
+        other => other,
     }
 }

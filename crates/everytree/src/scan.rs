@@ -45,8 +45,8 @@ impl Default for ScanSettings {
 pub enum ScanError {
     /// Text with too many different values.
     #[error(
-        "column {column:?} has {more}{states} different values, more than the {limit} allowed; with them the tables of \
-         the model would take {memory}; leave the column out, or raise --max-states"
+        "column {column:?} has {more}{states} different values, more than the {limit} allowed; the tables of the model \
+         would take {memory}; leave the column out, or raise --max-states"
     )]
     TooManyStates {
         /// The column.
@@ -76,7 +76,7 @@ pub enum ScanError {
         limit: usize,
     },
     /// Missing cells where they are refused.
-    #[error("column {column:?} has {cells} missing cells; allow them with --missing category")]
+    #[error("column {column:?} has {cells} missing cell{s}; allow them with --missing category", s = if *cells == 1 { "" } else { "s" })]
     Missing {
         /// The column.
         column: String,
@@ -370,6 +370,22 @@ impl Scan {
         Ok((Schema { variables, header, missing: self.settings.missing }, notices))
     }
 
+    /// What the tables of a model take with so many states of this column, and the others as they are: rates in f64 and
+    /// f32, and counts, for every pair of states.
+    fn memory(&self, column: &Column, states: usize) -> String {
+        let limit = self.settings.max_states;
+        let of = |other: &Column| {
+            if std::ptr::eq(other, column) { states } else { other.counted().len().min(limit) }
+        };
+        let total: usize = self.columns.iter().map(of).sum();
+        let bytes = 20.0 * (total as f64).powi(2);
+        match bytes {
+            b if b < 1e6 => format!("{:.0} kB", b / 1e3),
+            b if b < 1e9 => format!("{:.0} MB", b / 1e6),
+            b => format!("{:.1} GB", b / 1e9),
+        }
+    }
+
     fn states(&self, column: &Column, name: &str, notices: &mut Vec<Notice>) -> Result<States, ScanError> {
         let labels = column.counted();
         let limit = self.settings.max_states;
@@ -426,8 +442,7 @@ impl Scan {
             Err(value) if asked.is_some() => Err(ScanError::NotNumbers { column: name.to_owned(), value }),
             Err(_) if column.overflow || labels.len() > limit => {
                 let states = labels.len();
-                let bytes = 24.0 * (states as f64).powi(2);
-                let memory = format!("at least {:.1} GB", bytes / 1e9);
+                let memory = self.memory(column, states);
                 Err(ScanError::TooManyStates { column: name.to_owned(), more, states, limit, memory })
             }
             Err(_) => {

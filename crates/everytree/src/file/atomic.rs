@@ -34,7 +34,12 @@ pub fn write_through<E>(
         // As for any new file: the mask of the user applies.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let mut file = BufWriter::new(builder.tempfile_in(folder)?);
+    fs::metadata(folder)?;
+    let refused = |error: io::Error| {
+        let kind = error.kind();
+        io::Error::new(kind, format!("no file can be made in the folder {}: {kind}", folder.display()))
+    };
+    let mut file = BufWriter::new(builder.tempfile_in(folder).map_err(refused)?);
     if let Err(error) = write(&mut file) {
         return Ok(Err(error));
     }

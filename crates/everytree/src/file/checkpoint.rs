@@ -104,13 +104,13 @@ impl Checkpoint {
 
     /// Writes the file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let io = |source| FileError::Io { path: path.to_owned(), source };
+        let io = |cause| FileError::Io { path: path.to_owned(), cause };
         write_atomically(path, &self.to_bytes()).map_err(io)
     }
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self, FileError> {
-        let bytes = std::fs::read(path).map_err(|source| FileError::Io { path: path.to_owned(), source })?;
+        let bytes = std::fs::read(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         Self::from_bytes(&bytes).map_err(|what| FileError::Content { path: path.to_owned(), what })
     }
 }

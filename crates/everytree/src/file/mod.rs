@@ -19,12 +19,12 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum FileError {
     /// The system says no.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// Not a file of ours, or not a whole one.
     #[error("{}: {what}", path.display())]
@@ -41,7 +41,7 @@ pub enum FileError {
 #[non_exhaustive]
 pub enum ContentError {
     /// Not safetensors, or cut short.
-    #[error("not a whole model file: {0}")]
+    #[error("not a model file, or not a whole one: {0}")]
     Container(String),
     /// Safetensors of someone else.
     #[error("a safetensors file, but not one of everytree")]

@@ -220,6 +220,9 @@ impl<M: Learnable> State<M> {
             let step = (epoch - 1) * batches + number;
             let rate = settings.rate(step, settings.epochs * batches);
             self.adam.ascend(self.model.parameters_mut(), gradient, 1.0 / places.len() as f64, rate);
+            if !self.model.parameters().iter().all(|parameter| parameter.is_finite()) {
+                return Err(not_finite("a parameter"));
+            }
             if let Some(decay) = settings.averaging {
                 let now = self.model.parameters();
                 let average = self.average.get_or_insert_with(|| now.to_vec());

@@ -436,6 +436,9 @@ impl Learnable for Moat {
     }
 
     fn refresh<B: Backend>(&self, backend: &B, ready: &mut Ready<B>) -> Result<(), ModelError> {
+        if let Some(place) = self.parameters.iter().position(|value| !value.is_finite()) {
+            return Err(ModelError::NotANumber { place, value: self.parameters[place] });
+        }
         let n = self.states.len();
         let weights = self.weight_matrix();
         let (log_prior, marginals) = Elimination::<f64>::new(Kind::Undirected, n)?.one(&weights)?;

@@ -1,0 +1,176 @@
+//! Everything that can be wrong with a file, and the exact words for it.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn everytree(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_everytree")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+/// One case: a name, files to make, and what is run.
+struct Case {
+    name: &'static str,
+    files: Vec<(&'static str, Vec<u8>)>,
+    arguments: Vec<&'static str>,
+}
+
+fn case(name: &'static str, content: impl AsRef<[u8]>, more: &[&'static str]) -> Case {
+    let arguments = [&["fit", "t.csv"], more].concat();
+    Case { name, files: vec![("t.csv", content.as_ref().to_vec())], arguments }
+}
+
+/// A table that is fine, for cases where something else is wrong.
+const GOOD: &str = "a,b,c\n0,x,1\n1,y,2\n0,x,2\n1,y,1\n0,y,1\n1,x,2\n";
+
+fn score(name: &'static str, content: impl AsRef<[u8]>, more: &[&'static str]) -> Case {
+    let arguments = [&["score", "m.everytree", "s.csv"], more].concat();
+    Case { name, files: vec![("s.csv", content.as_ref().to_vec())], arguments }
+}
+
+fn cases() -> Vec<Case> {
+    let long = format!("a,b\n0,1\n1,{}\n", "x".repeat(10_000_000));
+    let words: String = (0..100).map(|i| format!("word{i},{}\n", i % 2)).collect();
+    let numbers: String = (0..100).map(|i| format!("{i}.5,{}\n", i % 2)).collect();
+    let model = |bytes: &[u8], name| Case {
+        name,
+        files: vec![("x.everytree", bytes.to_vec())],
+        arguments: vec!["inspect", "x.everytree"],
+    };
+    vec![
+        case("empty file", "", &[]),
+        case("only blank lines", "\n\n\n", &[]),
+        case("header only", "a,b,c\n", &["--header", "yes"]),
+        case("ragged row", "a,b,c\n0,x,1\n1,y\n0,x,2\n", &[]),
+        case("row too long", "a,b\n0,1\n1,0,1\n", &[]),
+        case("NUL bytes", b"a,b\n0,1\n\0\0,1\n", &[]),
+        case("UTF-16", b"\xff\xfea\0,\0b\0\n\0", &[]),
+        case("invalid UTF-8", b"a,b\n0,caf\xe9\n1,tea\n", &[]),
+        case("a field of 10 MB", long, &[]),
+        case("unclosed quote", "a,b\n0,\"x\n1,y\n0,x\n", &[]),
+        case("one row", "a,b\n0,1\n", &["--header", "yes"]),
+        case("one column", "a\n0\n1\n0\n", &[]),
+        case("wrong delimiter", "a;b;c\n0;1;1\n1;0;1\n", &[]),
+        case("wrong delimiter, tabs", "a\tb\n0\t1\n1\t0\n", &[]),
+        case("all cells missing", "a,b\n,NA\n?,\n,\n", &[]),
+        case("duplicate column names", "a,b,a\n0,1,1\n1,0,1\n", &[]),
+        case("too many words", format!("name,b\n{words}"), &[]),
+        case("too many numbers, no bins", format!("z,b\n{numbers}"), &["--bins", "none"]),
+        case("bins of words", GOOD, &["--bins", "b=4"]),
+        case("bins of no column", GOOD, &["--bins", "z=4"]),
+        case("one bin", GOOD, &["--bins", "c=1"]),
+        case("bins of nothing", GOOD, &["--bins", "c"]),
+        case("missing cells refused", "a,b\n0,1\n,0\n1,1\n", &["--missing", "error"]),
+        case("no threads", GOOD, &["--threads", "0"]),
+        case("no batch", GOOD, &["--batch", "0"]),
+        case("negative learning rate", GOOD, &["--lr=-1"]),
+        case("holdout of everything", GOOD, &["--holdout", "1.5"]),
+        case("unknown family", GOOD, &["--family", "oak"]),
+        case("bad timeout", GOOD, &["--timeout", "soon"]),
+        case("disk full while saving the model", GOOD, &["--epochs", "1", "--out", "/dev/full"]),
+        case("disk full while saving a checkpoint", GOOD, &["--epochs", "1", "--checkpoint", "/dev/full"]),
+        case("no folder for the model", GOOD, &["--epochs", "1", "--out", "no/such/folder/m.everytree"]),
+        Case { name: "no such file", files: vec![], arguments: vec!["fit", "nowhere.csv"] },
+        Case { name: "a folder", files: vec![], arguments: vec!["fit", "folder"] },
+        case("broken gzip", b"\x1f\x8b\x08\0\0\0\0\0\0\x03not really", &[]),
+        case("broken Parquet", b"PAR1 and then something else", &[]),
+        case("broken Arrow", b"ARROW1\0\0 and then something else", &[]),
+        Case {
+            name: "validation file with other columns",
+            files: vec![("t.csv", GOOD.into()), ("v.csv", "a,b,d\n0,x,1\n".into())],
+            arguments: vec!["fit", "t.csv", "--valid", "v.csv"],
+        },
+        Case {
+            name: "test file with an unknown label",
+            files: vec![("t.csv", GOOD.into()), ("v.csv", "a,b,c\n0,x,1\n1,z,2\n".into())],
+            arguments: vec!["fit", "t.csv", "--test", "v.csv"],
+        },
+        Case {
+            name: "checkpoint of other data",
+            files: vec![("t.csv", "a,b,c\n0,x,1\n1,y,2\n0,x,2\n".into())],
+            arguments: vec!["fit", "t.csv", "--resume", "half.way"],
+        },
+        score("score: unknown label", "a,b,c\n0,x,1\n1,w,2\n", &[]),
+        score("score: unknown label as unobserved", "a,b,c\n0,x,1\n1,w,2\n", &["--unknown", "unobserved"]),
+        score("score: missing cell", "a,b,c\n0,,1\n", &[]),
+        score("score: missing column", "a,c\n0,1\n", &[]),
+        score("score: no header", "0,x,1\n1,y,2\n", &[]),
+        score("score: no rows", "a,b,c\n", &[]),
+        score("score: number out of the known", "a,b,c\n0,x,3\n", &[]),
+        score("score: disk full", "a,b,c\n0,x,1\n", &["--out", "/dev/full"]),
+        Case {
+            name: "score: a table for a model",
+            files: vec![("s.csv", GOOD.into())],
+            arguments: vec!["score", "s.csv", "s.csv"],
+        },
+        model(b"", "model: empty"),
+        model(b"\x10\0\0\0\0\0\0\0{\"__metadata__\"", "model: cut short"),
+        model(b"\x02\0\0\0\0\0\0\0{}", "model: someone else's"),
+        Case { name: "model: a checkpoint", files: vec![], arguments: vec!["inspect", "half.way"] },
+    ]
+}
+
+#[test]
+fn bad_input_is_refused_in_exact_words() {
+    let mut table = String::new();
+    let cases = cases();
+    assert!(cases.len() >= 25);
+    for Case { name, files, arguments } in cases {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("folder")).unwrap();
+        fs::write(folder.path().join("good.csv"), GOOD).unwrap();
+        let made = everytree(
+            folder.path(),
+            &[
+                "fit",
+                "good.csv",
+                "--out",
+                "m.everytree",
+                "--checkpoint",
+                "half.way",
+                "--epochs",
+                "1",
+                "--quiet",
+            ],
+        );
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        for (file, content) in files {
+            fs::write(folder.path().join(file), content).unwrap();
+        }
+        let output = everytree(folder.path(), &arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{name}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{name}: {stderr}");
+        // What `fit` says before it fails is not the point here.
+        let message: Vec<&str> = stderr
+            .lines()
+            .filter(|line| {
+                !line.contains("to learn from, ") && !line.starts_with("note: ") && !line.is_empty()
+            })
+            .collect();
+        writeln!(table, "# {name}\n$ everytree {}\n{}\n", arguments.join(" "), message.join("\n")).unwrap();
+    }
+    insta::assert_snapshot!(table);
+}
+
+/// Only where the user may not read everything.
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    fs::write(&path, GOOD).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(&path).is_ok() {
+        // This user reads everything: nothing to see.
+        return;
+    }
+    let output = everytree(folder.path(), &["fit", "t.csv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "everytree: t.csv: Permission denied (os error 13)\n"
+    );
+}

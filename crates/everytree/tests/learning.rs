@@ -1,0 +1,224 @@
+//! Learning: it learns, it normalises, it repeats itself to the bit, and it stops in good order.
+
+use everytree::file::{Checkpoint, TableFacts};
+use everytree::forest::Cpu;
+use everytree::learn::{
+    Data, Ended, LearnError, Progress, Settings, SettingsError, State, Watch, edge_posteriors, evaluate,
+};
+use everytree::model::{Learnable, Moat, PairCounts, Pairs};
+use everytree::schema::Schema;
+use everytree::table::{Table, Unique};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use std::ops::ControlFlow;
+
+const STATES: [usize; 6] = [2, 3, 2, 4, 2, 3];
+
+/// Rows from two different chains, so that no single tree is right.
+fn rows(count: usize, seed: u64) -> Unique {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    let mut table = Table::new(&STATES);
+    for _ in 0..count {
+        let order: [usize; 6] = if rng.random_bool(0.5) { [0, 1, 2, 3, 4, 5] } else { [0, 3, 5, 1, 4, 2] };
+        let mut row = [0u16; 6];
+        let mut last = rng.random_range(0..STATES[0]);
+        for v in order {
+            let state = if rng.random_bool(0.75) { last % STATES[v] } else { rng.random_range(0..STATES[v]) };
+            row[v] = state as u16;
+            last = state;
+        }
+        table.push(&row);
+    }
+    table.unique()
+}
+
+fn initial(data: &Unique, pairs: Pairs) -> Moat {
+    Moat::from_counts(&PairCounts::new(&STATES, &data.table, &data.weights), pairs, 1.0).unwrap()
+}
+
+fn settings(epochs: usize) -> Settings {
+    Settings { epochs, batch: 64, ..Settings::paper(STATES.len()) }
+}
+
+fn judge() -> Cpu<f64> {
+    Cpu::new().keeping(0)
+}
+
+fn learn(settings: &Settings, pairs: Pairs, watch: &mut dyn Watch<Moat>) -> (State<Moat>, Ended) {
+    let (train, valid) = (rows(800, 1), rows(200, 2));
+    let mut state = State::new(initial(&train, pairs));
+    let data = Data { train: &train, valid: &valid };
+    let ended = state.run(data, settings, &Cpu::<f32>::new(), &judge(), watch).unwrap();
+    (state, ended)
+}
+
+fn sum_of_probabilities(model: &Moat) -> f64 {
+    let mut all = Table::new(&STATES);
+    for number in 0..STATES.iter().product::<usize>() {
+        let mut rest = number;
+        let row: Vec<u16> = STATES
+            .iter()
+            .map(|&count| {
+                let state = rest % count;
+                rest /= count;
+                state as u16
+            })
+            .collect();
+        all.push(&row);
+    }
+    let all = all.unique();
+    evaluate(model, &all, &judge()).unwrap().log_likelihood.iter().map(|log| log.exp()).sum()
+}
+
+#[test]
+fn learning_improves_validation_and_stays_normalised() {
+    for pairs in [Pairs::Lambda, Pairs::Sinkhorn] {
+        let (state, ended) = learn(&settings(15), pairs, &mut ());
+        assert_eq!(ended, Ended::Done);
+        assert_eq!(state.epochs(), 15);
+        let best = state.best_epoch().unwrap();
+        assert!(best.valid > state.history[0].valid + 0.02, "{pairs:?}: {:?}", state.history);
+        assert!((evaluate(&state.best, &rows(200, 2), &judge()).unwrap().mean - best.valid).abs() < 1e-12);
+        for model in [&state.best, &state.model] {
+            let sum = sum_of_probabilities(model);
+            assert!((sum - 1.0).abs() <= 1e-9, "{pairs:?}: {sum}");
+        }
+    }
+}
+
+/// One full-batch step on weighted distinct rows is the step on all rows.
+#[test]
+fn distinct_rows_with_weights_give_the_same_gradient() {
+    let data = rows(300, 3);
+    let model = initial(&data, Pairs::Lambda);
+    let cpu = Cpu::<f64>::new();
+    let gradient = |table: &Table, weights: &[f64]| {
+        let mut ready = model.ready(&cpu).unwrap();
+        let mut out = vec![0.0; table.rows()];
+        model.log_likelihood(&cpu, &mut ready, table.codes(), &mut out).unwrap();
+        let mut stats = model.stats(&ready);
+        model.accumulate(&cpu, &mut ready, table.codes(), weights, &mut stats).unwrap();
+        let mut gradient = vec![0.0; model.parameters().len()];
+        model.gradient(&ready, &stats, &mut gradient);
+        gradient
+    };
+    let all = data.table.select(data.of_row.iter().map(|&place| place as usize));
+    let (one, other) = (gradient(&data.table, &data.weights), gradient(&all, &vec![1.0; all.rows()]));
+    assert!(data.table.rows() < all.rows());
+    for (a, b) in one.iter().zip(&other) {
+        assert!((a - b).abs() < 1e-9 * (1.0 + a.abs()), "{a} {b}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_bit() {
+    let settings = Settings { averaging: Some(0.9), cosine: true, ..settings(4) };
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| learn(&settings, Pairs::Lambda, &mut ()).0)
+    };
+    let one = on(1);
+    assert_eq!(one, on(2));
+    assert_eq!(one, on(7));
+}
+
+/// Breaks off after so many batches, or epochs.
+struct Impatient {
+    batches: usize,
+    epochs: usize,
+}
+
+impl Watch<Moat> for Impatient {
+    fn batch(&mut self, _: &Progress<'_>) -> ControlFlow<()> {
+        self.batches -= 1;
+        if self.batches == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn epoch(&mut self, state: &State<Moat>) -> ControlFlow<()> {
+        if state.epochs() == self.epochs { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn a_run_that_was_put_aside_ends_like_one_that_was_not() {
+    let settings = Settings { averaging: Some(0.95), cosine: true, ..settings(6) };
+    let (whole, _) = learn(&settings, Pairs::Lambda, &mut ());
+    // In the middle of epoch 3, and at the end of epoch 4.
+    for mut watch in [Impatient { batches: 31, epochs: 99 }, Impatient { batches: 999, epochs: 4 }] {
+        let (state, ended) = learn(&settings, Pairs::Lambda, &mut watch);
+        assert_eq!(ended, Ended::Stopped);
+        assert!(state.epochs() < 6);
+        let facts = TableFacts { rows: 1, unique_rows: 1, fingerprint: String::new() };
+        let checkpoint = Checkpoint {
+            state,
+            settings: settings.clone(),
+            precision: "f32".to_owned(),
+            schema: Schema::anonymous(&STATES),
+            train: facts.clone(),
+            valid: facts,
+        };
+        let read = Checkpoint::from_bytes(&checkpoint.to_bytes()).unwrap();
+        assert_eq!(read, checkpoint);
+        let mut state = read.state;
+        let (train, valid) = (rows(800, 1), rows(200, 2));
+        let data = Data { train: &train, valid: &valid };
+        assert_eq!(state.run(data, &settings, &Cpu::<f32>::new(), &judge(), &mut ()).unwrap(), Ended::Done);
+        assert_eq!(state, whole);
+    }
+}
+
+#[test]
+fn patience_ends_a_run_that_gets_no_better() {
+    let settings = Settings { learning_rate: 2.0, patience: Some(2), ..settings(50) };
+    let (state, ended) = learn(&settings, Pairs::Lambda, &mut ());
+    assert_eq!(ended, Ended::Patience);
+    assert_eq!(state.epochs(), state.best_epoch().unwrap().epoch + 2);
+}
+
+#[test]
+fn a_step_into_nowhere_is_an_error_that_keeps_the_best() {
+    let (train, valid) = (rows(800, 1), rows(200, 2));
+    let mut state = State::new(initial(&train, Pairs::Lambda));
+    let data = Data { train: &train, valid: &valid };
+    state.run(data, &settings(1), &Cpu::<f32>::new(), &judge(), &mut ()).unwrap();
+    let good = state.clone();
+    // Derivatives of a broken optimiser.
+    state.adam.means[0] = f64::INFINITY;
+    let error = state.run(data, &settings(3), &Cpu::<f32>::new(), &judge(), &mut ()).unwrap_err();
+    assert_eq!(error, LearnError::NotFinite { epoch: 2, batch: 1, what: "a parameter" });
+    assert_eq!(state.best, good.best);
+    assert_eq!(state.model, good.model);
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let bad = |change: fn(&mut Settings)| {
+        let mut settings = settings(1);
+        change(&mut settings);
+        settings.check().unwrap_err()
+    };
+    assert_eq!(bad(|s| s.batch = 0), SettingsError::NoBatch);
+    assert_eq!(bad(|s| s.learning_rate = -1.0), SettingsError::LearningRate(-1.0));
+    assert!(matches!(bad(|s| s.learning_rate = f64::NAN), SettingsError::LearningRate(_)));
+    assert_eq!(bad(|s| s.averaging = Some(1.0)), SettingsError::Averaging(1.0));
+    assert_eq!(Settings::paper(499).batch, 1024);
+    assert_eq!(Settings::paper(500).batch, 64);
+}
+
+#[test]
+fn edge_posteriors_add_up_to_a_tree() {
+    let data = rows(300, 3);
+    let posteriors = edge_posteriors(&initial(&data, Pairs::Lambda), &data, &Cpu::<f64>::new()).unwrap();
+    assert_eq!(posteriors.len(), 15);
+    assert!((posteriors.iter().sum::<f64>() - 5.0).abs() < 1e-9);
+}
+
+#[test]
+fn f32_and_f64_agree_on_a_learned_model() {
+    let (state, _) = learn(&settings(10), Pairs::Lambda, &mut ());
+    let valid = rows(200, 2);
+    let double = evaluate(&state.best, &valid, &judge()).unwrap();
+    let single = evaluate(&state.best, &valid, &Cpu::<f32>::new()).unwrap();
+    assert!((double.mean - single.mean).abs() < 1e-5);
+    assert!(double.standard_error(&valid) > 0.0);
+}
