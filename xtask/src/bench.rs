@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-const ALL: [&str; 2] = ["engine", "trees"];
+const ALL: [&str; 3] = ["engine", "trees", "learning"];
 
 /// `bench [NAME [N…]] [--csv FILE]`
 pub fn bench(arguments: &[&str]) -> bool {
@@ -24,11 +24,18 @@ pub fn bench(arguments: &[&str]) -> bool {
             return false;
         }
     }
-    // Every bench prints the same header first.
-    let header = lines.first().cloned().unwrap_or_default();
-    lines.retain(|line| *line != header);
-    lines.insert(0, header);
-    print_table(&lines);
+    // Every bench prints its header first; those with the same header make one table.
+    let headers: Vec<usize> = (0..lines.len()).filter(|&i| lines[i].starts_with("what,")).collect();
+    let mut tables: Vec<Vec<String>> = Vec::new();
+    for (i, &start) in headers.iter().enumerate() {
+        let part = &lines[start..headers.get(i + 1).copied().unwrap_or(lines.len())];
+        match tables.iter_mut().find(|table| table[0] == part[0]) {
+            Some(table) => table.extend_from_slice(&part[1..]),
+            None => tables.push(part.to_vec()),
+        }
+    }
+    tables.iter().for_each(|table| print_table(table));
+    let lines = tables.concat();
     let Some(path) = csv else { return true };
     let command = format!("cargo xtask bench {}", arguments.join(" "));
     let text = format!("# {}\n# {command}\n{}\n", machine(), lines.join("\n"));
@@ -77,6 +84,7 @@ fn print_table(lines: &[String]) {
         });
         println!("{}", padded.collect::<Vec<_>>().join("  ").trim_end());
     }
+    println!();
 }
 
 /// The processor, as Linux tells it, and the number of threads.

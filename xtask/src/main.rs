@@ -6,9 +6,10 @@ use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask test            format, lints, and every test (documentation and command line included)
-cargo xtask bench           benches of the engine and of random trees, as one table
-cargo xtask bench NAME [N…] one bench (engine, cutover, trees), at the sizes N only
-            --csv FILE      also write the lines as CSV, with the machine they came from";
+cargo xtask bench           benches of the engine, of random trees and of learning, as tables
+cargo xtask bench NAME [N…] one bench (engine, cutover, trees, learning), at the sizes N only
+            --csv FILE      also write the lines as CSV, with the machine they came from
+cargo xtask fuzz [SECONDS]  damaged model files against the loader, for a minute or as long as told";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -16,6 +17,8 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["test"] => test(),
         ["bench", rest @ ..] => bench::bench(rest),
+        ["fuzz"] => fuzz("60"),
+        ["fuzz", seconds] => fuzz(seconds),
         _ => {
             println!("{HELP}");
             words.is_empty() || matches!(words.as_slice(), ["help" | "--help" | "-h"])
@@ -31,6 +34,25 @@ fn test() -> bool {
         && cargo(&lints)
         && cargo(&["test", "--workspace"])
         && cargo_with(&[("RUSTDOCFLAGS", "--deny warnings")], &["doc", "--workspace", "--no-deps"])
+}
+
+/// Another seed every time.
+fn fuzz(seconds: &str) -> bool {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seed = now.map_or(1, |since| since.as_secs() % 1_000_000).to_string();
+    let environment = [("EVERYTREE_FUZZ_SECONDS", seconds), ("EVERYTREE_FUZZ_SEED", &seed)];
+    let arguments = [
+        "test",
+        "--package",
+        "everytree",
+        "--test",
+        "model_file",
+        "fuzz_the_loader",
+        "--",
+        "--ignored",
+        "--nocapture",
+    ];
+    cargo_with(&environment, &arguments)
 }
 
 /// Runs cargo, telling what it runs.

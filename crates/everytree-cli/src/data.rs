@@ -5,7 +5,8 @@ use clap::{Args, ValueEnum};
 use everytree::file::TableFacts;
 use everytree::scan::{Notice, ScanSettings};
 use everytree::table::Unique;
-use everytree_read::{Header, ReadSettings};
+use everytree_read::{FileFacts, Header, ReadSettings};
+use std::path::Path;
 
 #[derive(Clone, Copy, ValueEnum)]
 pub enum HeaderChoice {
@@ -109,6 +110,17 @@ pub fn say(notice: &Notice) -> String {
             format!("{cells} in {columns}: \"missing\" is one more state there")
         }
         Notice::Constant { column } => format!("column {column:?} is constant"),
+    }
+}
+
+/// Columns that were passed over.
+pub fn say_ignored(path: &Path, facts: &FileFacts) {
+    if !facts.ignored.is_empty() {
+        eprintln!(
+            "note: {}: columns that the model does not have are passed over: {}",
+            path.display(),
+            facts.ignored.join(", ")
+        );
     }
 }
 

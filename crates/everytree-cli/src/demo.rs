@@ -61,7 +61,8 @@ impl Demo {
         let mut state = State::new(Moat::from_counts(&counts, Pairs::Lambda, 1.0)?);
         let judge = Cpu::<f64>::new().keeping(0);
         let data = Data { train: &train, valid: &valid };
-        state.run(data, &Settings::paper(8), &Cpu::<f32>::new(), &judge, &mut ())?;
+        // In f64, so that the answer is the same on every machine to more digits than are printed.
+        state.run(data, &Settings::paper(8), &Cpu::<f64>::new(), &judge, &mut ())?;
         let model = state.best;
 
         let all = asia::table(asia::all_rows()).unique();

@@ -1,7 +1,7 @@
 //! `everytree fit`: learn a model from a table.
 
 use crate::Outcome;
-use crate::data::{StateArguments, TextArguments, count, facts, plural, say, use_threads};
+use crate::data::{StateArguments, TextArguments, count, facts, plural, say, say_ignored, use_threads};
 use crate::progress::{Keep, Stop, Watcher, duration, parse_duration};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -179,7 +179,7 @@ impl Fit {
         {
             return Err(error.clone().into());
         }
-        if self.refit && ended == Ok(Ended::Done) || ended == Ok(Ended::Patience) && self.refit {
+        if self.refit && matches!(ended, Ok(Ended::Done | Ended::Patience)) {
             note(format!("learning again from all rows, {}", plural(best_epoch(&state), "epoch")));
             return self.refit(&tables, &settings, precision, &state, begin, &out);
         }
@@ -205,7 +205,13 @@ impl Fit {
             }
         };
         let rules = CellRules { missing_is_a_state: true, unknown_is_unobserved: false };
-        let table = |path: &Path| read_table(path, &schema, &read, rules);
+        let table = |path: &Path| -> Result<Table> {
+            let (table, facts) = read_table(path, &schema, &read, rules)?;
+            if !self.quiet {
+                say_ignored(path, &facts);
+            }
+            Ok(table)
+        };
         let all = table(&self.train)?;
         let (train, valid, held_out) = match &self.valid {
             Some(path) => (all, table(path)?, false),

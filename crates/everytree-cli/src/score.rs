@@ -1,7 +1,7 @@
 //! `everytree score`: the log-likelihood of every row of a table.
 
 use crate::Outcome;
-use crate::data::{TextArguments, count, use_threads};
+use crate::data::{TextArguments, count, say_ignored, use_threads};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use everytree::file::{ModelFile, write_through};
@@ -108,7 +108,7 @@ impl Score {
         match failed {
             Some(error) => Err(error),
             None => {
-                read?;
+                say_ignored(&self.data, &read?);
                 scorer.flush()
             }
         }

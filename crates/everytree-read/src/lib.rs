@@ -9,5 +9,5 @@ mod weights;
 
 pub use error::{Place, Problem, ReadError};
 pub use sheet::{Header, ReadSettings};
-pub use table::{CellRules, Scanned, for_each_row, read_table, scan_files};
+pub use table::{CellRules, FileFacts, Scanned, for_each_row, read_table, scan_files};
 pub use weights::{Weights, WeightsError, read_weights};

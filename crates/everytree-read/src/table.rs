@@ -143,6 +143,15 @@ fn match_columns(sheet: &Sheet, names: &[String], header: bool) -> Result<Vec<Op
     Ok(found.iter().map(|name| names.iter().position(|known| known == name)).collect())
 }
 
+/// What there was in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileFacts {
+    /// Rows.
+    pub rows: u64,
+    /// Columns that the schema does not know; they were passed over.
+    pub ignored: Vec<String>,
+}
+
 /// Calls `on_row` with the codes of every row of a file.
 pub fn for_each_row(
     path: &Path,
@@ -150,7 +159,7 @@ pub fn for_each_row(
     read: &ReadSettings,
     rules: CellRules,
     on_row: &mut dyn FnMut(&[u16]) -> Result<(), Problem>,
-) -> Result<(), ReadError> {
+) -> Result<FileFacts, ReadError> {
     let header = match read.header {
         Header::Auto => schema.header,
         told => told == Header::Yes,
@@ -184,7 +193,11 @@ pub fn for_each_row(
     sheet.visit(first_row, &mut take)?;
     match rows {
         0 => Err(sheet.error(if header { Problem::NoRows } else { Problem::Empty })),
-        _ => Ok(()),
+        _ => {
+            let names = sheet.typed_names().map_or_else(|| named(sheet.first_line()), <[String]>::to_vec);
+            let ignored = names.into_iter().zip(&columns).filter(|(_, column)| column.is_none());
+            Ok(FileFacts { rows, ignored: ignored.map(|(name, _)| name).collect() })
+        }
     }
 }
 
@@ -233,11 +246,11 @@ pub fn read_table(
     schema: &Schema,
     read: &ReadSettings,
     rules: CellRules,
-) -> Result<Table, ReadError> {
+) -> Result<(Table, FileFacts), ReadError> {
     let mut table = Table::new(&schema.states());
-    for_each_row(path, schema, read, rules, &mut |row| {
+    let facts = for_each_row(path, schema, read, rules, &mut |row| {
         table.push(row);
         Ok(())
     })?;
-    Ok(table)
+    Ok((table, facts))
 }

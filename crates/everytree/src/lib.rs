@@ -1,10 +1,19 @@
 //! Mixtures of all trees: exactly normalised density models of discrete tables.
 //!
-//! The engine, on which the models will stand:
+//! From a table to a model and its likelihoods:
+//!
+//! - [`schema`], [`scan`], [`table`]: names, states and labels; encoded rows. (Files are read by the crate `everytree-read`.)
+//! - [`model`]: distributions over rows. [`model::Moat`] is the family of the paper.
+//! - [`learn`]: mini-batches, Adam, validation, checkpoints.
+//! - [`file`]: the model file.
+//!
+//! And the engine on which they stand:
 //!
 //! - [`spanning`]: weighted spanning trees and rooted forests. How much they weigh together, which edges they use, and
 //!   random ones. Usable alone; it knows nothing of data.
 //! - [`forest`]: rows of codes and tables of rates in, log F per row and expected counts out, on all cores.
+//!
+//! The README has the way from rows to a learned model; this is a model by hand:
 //!
 //! ```
 //! use everytree::forest::{Backend, Codes, Counts, Cpu, Tables, binary_ratios};

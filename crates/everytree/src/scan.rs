@@ -365,7 +365,7 @@ impl Scan {
             variables.push(variable);
         }
         if cells > 0 {
-            notices.push(Notice::Missing { cells, columns: with_missing });
+            notices.insert(0, Notice::Missing { cells, columns: with_missing });
         }
         Ok((Schema { variables, header, missing: self.settings.missing }, notices))
     }

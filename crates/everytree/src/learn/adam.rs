@@ -58,7 +58,8 @@ mod tests {
         let (mut y, mut m, mut v) = (1.0, 0.0, 0.0);
         for t in 1..=20 {
             let slope = |x: f64| -2.0 * (x - 3.0);
-            adam.ascend(&mut x, &[2.0 * slope(x[0])], 0.5, 0.1);
+            let uphill = [2.0 * slope(x[0])];
+            adam.ascend(&mut x, &uphill, 0.5, 0.1);
             m = 0.9 * m + 0.1 * slope(y);
             v = 0.999 * v + 0.001 * slope(y) * slope(y);
             let (m_hat, v_hat): (f64, f64) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.999f64.powi(t)));
