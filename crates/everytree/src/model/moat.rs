@@ -135,7 +135,36 @@ impl Moat {
         if let Some(place) = parameters.iter().position(|value| !value.is_finite()) {
             return Err(ModelError::NotANumber { place, value: parameters[place] });
         }
-        Ok(Self { states, pairs, parameters, layout })
+        let moat = Self { states, pairs, parameters, layout };
+        if pairs == Pairs::Tables {
+            moat.check_tables()?;
+        }
+        Ok(moat)
+    }
+
+    /// Are margins and tables probabilities that agree with each other?
+    fn check_tables(&self) -> Result<(), ModelError> {
+        let states = &self.states;
+        let margins: Vec<Margin> = (0..states.len()).map(|v| self.margin(v)).collect();
+        for (v, margin) in margins.iter().enumerate() {
+            check_probabilities(&margin.p, 1.0, || format!("the margin of variable {v}"))?;
+        }
+        for v in 0..states.len() {
+            for u in 0..v {
+                let (joint, name) = (self.pair(edge(u, v)), joint_name(u, v));
+                for (a, line) in joint.chunks_exact(states[v]).enumerate() {
+                    let what = || format!("{name}, state {a} of variable {u},");
+                    check_probabilities(line, margins[u].p[a], what)?;
+                }
+                for b in 0..states[v] {
+                    let line: Vec<f64> = joint.iter().skip(b).step_by(states[v]).copied().collect();
+                    check_probabilities(&line, margins[v].p[b], || {
+                        format!("{name}, state {b} of variable {v},")
+                    })?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// From weights, margins and joint tables that are known. Edges and their tables come in the order {0,1}, {0,2}, {1,2},
@@ -160,28 +189,11 @@ impl Moat {
                 return Err(ModelError::Length { what: what.to_owned(), found, expected: edges });
             }
         }
-        for (v, margin) in margins.iter().enumerate() {
-            check_probabilities(margin, 1.0, || format!("the margin of variable {v}"))?;
-        }
         for v in 0..n {
             for u in 0..v {
-                let joint = &joints[edge(u, v)];
-                let name = format!("the joint table of variables {u} and {v}");
-                let expected = states[u] * states[v];
-                if joint.len() != expected {
-                    return Err(ModelError::Length { what: name, found: joint.len(), expected });
-                }
-                for a in 0..states[u] {
-                    let line = &joint[a * states[v]..(a + 1) * states[v]];
-                    check_probabilities(line, margins[u][a], || {
-                        format!("{name}, state {a} of variable {u},")
-                    })?;
-                }
-                for b in 0..states[v] {
-                    let line: Vec<f64> = joint.iter().skip(b).step_by(states[v]).copied().collect();
-                    check_probabilities(&line, margins[v][b], || {
-                        format!("{name}, state {b} of variable {v},")
-                    })?;
+                let (found, expected) = (joints[edge(u, v)].len(), states[u] * states[v]);
+                if found != expected {
+                    return Err(ModelError::Length { what: joint_name(u, v), found, expected });
                 }
             }
         }
@@ -347,6 +359,10 @@ fn by_variable<'a>(
             (v, own, table)
         })
         .collect()
+}
+
+fn joint_name(u: usize, v: usize) -> String {
+    format!("the joint table of variables {u} and {v}")
 }
 
 fn check_probabilities(p: &[f64], expected: f64, what: impl Fn() -> String) -> Result<(), ModelError> {
