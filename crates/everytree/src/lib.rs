@@ -40,6 +40,7 @@
 
 pub mod file;
 pub mod forest;
+pub mod infer;
 pub mod learn;
 pub mod model;
 mod pool;

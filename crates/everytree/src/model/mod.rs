@@ -5,9 +5,11 @@
 mod counts;
 mod moat;
 mod pair;
+mod tree;
 
 pub use counts::PairCounts;
 pub use moat::{Moat, MoatStats, Pairs, Ready};
+pub use tree::TreeTables;
 
 use crate::forest::{Backend, Codes, ForestError};
 use crate::spanning::RateError;
