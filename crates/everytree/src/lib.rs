@@ -47,6 +47,7 @@ mod pool;
 pub mod scan;
 pub mod schema;
 pub mod spanning;
+mod stream;
 pub mod table;
 
 /// The README's examples, as tests.

@@ -1,6 +1,6 @@
 //! Which rows come together: an order for every epoch, equal rows computed once.
 
-use super::stream::stream;
+use crate::stream::stream;
 use crate::table::{Table, Unique};
 use rand::RngExt;
 use rand_pcg::Pcg64;

@@ -8,7 +8,6 @@ mod batches;
 mod evaluate;
 mod settings;
 mod state;
-mod stream;
 
 pub use adam::Adam;
 pub use batches::{Split, split};

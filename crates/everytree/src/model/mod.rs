@@ -3,12 +3,14 @@
 //! [`Moat`] is the family of the paper. What the learner needs of a family is [`Learnable`].
 
 mod counts;
+mod density;
 mod moat;
 mod pair;
 mod tree;
 
 pub use counts::PairCounts;
-pub use moat::{Moat, MoatStats, Pairs, Ready};
+pub use density::Density;
+pub use moat::{Asked, Moat, MoatStats, Pairs, Ready};
 pub use tree::TreeTables;
 
 use crate::forest::{Backend, Codes, ForestError};

@@ -1,0 +1,101 @@
+//! Trees to draw: from the prior, or from rates that lean towards the evidence, with the weight that corrects for it.
+//!
+//! Trees are drawn with rates `w_e · tilt_e` instead of `w_e`. Then, for any positive tilts,
+//!
+//! ```text
+//! P(e) = (F_tilted / F_prior) · E[ P(e | T) / Π_{edges of T} tilt ]
+//! ```
+
+use super::evidence::Evidence;
+use crate::model::Density;
+use crate::spanning::{Elimination, Kind, RateError, RootedForest, SpanningTrees};
+
+/// A distribution over trees, and its weights.
+pub(crate) struct Proposal {
+    trees: SpanningTrees,
+    /// In the layout of [`Kind`]; empty where nothing is tilted.
+    log_tilts: Vec<f64>,
+    log_ratio: f64,
+    n: usize,
+}
+
+/// Tilts stay within this factor of 1 either way, so that no tree becomes unreachable.
+const MOST_TILT: f64 = 1e12;
+
+impl Proposal {
+    /// The prior.
+    pub fn prior<D: Density + ?Sized>(density: &D) -> Result<Self, RateError> {
+        let n = density.states().len();
+        let trees = SpanningTrees::new(density.kind(), n, density.rates())?;
+        Ok(Self { trees, log_tilts: Vec::new(), log_ratio: 0.0, n })
+    }
+
+    /// Edges between variables that something is known of carry what the evidence makes of them; the others stay as in the
+    /// prior. Exact when everything is observed: all weights are then the same.
+    pub fn tilted<D: Density + ?Sized>(density: &D, evidence: &Evidence) -> Result<Self, RateError> {
+        let beliefs: Vec<Option<Vec<f64>>> = (0..density.states().len())
+            .map(|v| evidence.is_given(v).then(|| normalised(evidence.of(v), density.tables().root(v))))
+            .collect();
+        Self::towards(density, &beliefs)
+    }
+
+    /// Every edge carries its mean factor under these beliefs about single variables, where there are any.
+    pub fn towards<D: Density + ?Sized>(
+        density: &D,
+        beliefs: &[Option<Vec<f64>>],
+    ) -> Result<Self, RateError> {
+        let n = density.states().len();
+        let directed = density.kind() == Kind::Directed;
+        let mut rates = density.rates().to_vec();
+        let mut log_tilts = vec![0.0; n * n];
+        for v in 0..n {
+            let Some(of_v) = &beliefs[v] else { continue };
+            for u in 0..n {
+                let Some(of_u) = &beliefs[u] else { continue };
+                if u == v && !directed || u > v && !directed {
+                    continue;
+                }
+                let mut mean = 0.0;
+                for (a, &p) in of_v.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+                    if u == v {
+                        mean += p * density.factor(v, a, v, a);
+                        continue;
+                    }
+                    for (b, &q) in of_u.iter().enumerate().filter(|(_, q)| **q > 0.0) {
+                        mean += p * q * density.factor(v, a, u, b);
+                    }
+                }
+                let tilt = mean.clamp(1.0 / MOST_TILT, MOST_TILT);
+                log_tilts[v * n + u] = tilt.ln();
+                rates[v * n + u] *= tilt;
+                if !directed {
+                    log_tilts[u * n + v] = tilt.ln();
+                    rates[u * n + v] *= tilt;
+                }
+            }
+        }
+        let elimination = Elimination::<f64>::new(density.kind(), n)?;
+        let (mut tilted, mut prior) = ([0.0], [0.0]);
+        elimination.log_forests(&rates, &mut tilted)?;
+        elimination.log_forests(density.rates(), &mut prior)?;
+        let trees = SpanningTrees::new(density.kind(), n, &rates)?;
+        Ok(Self { trees, log_tilts, log_ratio: tilted[0] - prior[0], n })
+    }
+
+    /// A tree, and the logarithm of what its weight is to be multiplied by.
+    pub fn draw(&self, rng: &mut (impl rand::Rng + ?Sized)) -> (RootedForest, f64) {
+        let tree = self.trees.draw(rng);
+        if self.log_tilts.is_empty() {
+            return (tree, 0.0);
+        }
+        let tilt: f64 = tree.parents().iter().enumerate().map(|(v, &u)| self.log_tilts[v * self.n + u]).sum();
+        (tree, self.log_ratio - tilt)
+    }
+}
+
+/// Likelihood times margin, to add up to 1; the margin alone where the evidence rules everything out.
+fn normalised(likelihood: &[f64], margin: &[f64]) -> Vec<f64> {
+    let product: Vec<f64> = likelihood.iter().zip(margin).map(|(l, p)| l * p).collect();
+    let sum: f64 = product.iter().sum();
+    if sum > 0.0 { product.into_iter().map(|p| p / sum).collect() } else { margin.to_vec() }
+}

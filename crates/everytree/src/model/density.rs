@@ -1,0 +1,30 @@
+//! What inference needs of a family, and nothing else.
+
+use super::{ModelError, TreeTables};
+use crate::forest::Codes;
+use crate::spanning::Kind;
+
+/// A distribution over rows that is a mixture of tree models.
+///
+/// Inference draws trees with rates of its choice, puts the family's tables on them, and corrects by weights; so all it asks
+/// for are rates, tables, and the likelihood of complete rows.
+pub trait Density: Sync {
+    /// The number of states of every variable.
+    fn states(&self) -> &[usize];
+
+    /// The tables of trees.
+    fn tables(&self) -> &TreeTables;
+
+    /// Which trees are mixed: spanning trees, or rooted forests.
+    fn kind(&self) -> Kind;
+
+    /// The rates of the prior over trees, in the layout of [`Kind`].
+    fn rates(&self) -> &[f64];
+
+    /// By what the row multiplies the rate of the edge between v and u (directed: of u as the parent of v; `u = v`: of v
+    /// as a root) when v is in state a and u in state b.
+    fn factor(&self, v: usize, a: usize, u: usize, b: usize) -> f64;
+
+    /// The natural logarithm of the probability of complete rows; `-inf` where it is impossible.
+    fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError>;
+}

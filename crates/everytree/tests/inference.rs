@@ -1,0 +1,194 @@
+//! Posteriors against enumeration, and error bars that mean what they say.
+
+use everytree::infer::{Effort, Evidence, InferError, Method, posterior};
+use everytree::model::{Density, Moat, Pairs};
+use everytree::table::Table;
+
+const STATES: [usize; 6] = [2, 3, 2, 2, 4, 2];
+
+fn moat(seed: u64) -> Moat {
+    Moat::random(STATES.to_vec(), Pairs::Lambda, seed).unwrap()
+}
+
+fn some_evidence(which: usize) -> Evidence {
+    let mut evidence = Evidence::none(&STATES);
+    match which % 4 {
+        // Two variables: the probability of one alone is the same under every tree.
+        0 => {
+            evidence.set(1, &[2]).unwrap();
+            evidence.set(2, &[0]).unwrap();
+        }
+        1 => {
+            evidence.set(0, &[1]).unwrap();
+            evidence.set(4, &[3]).unwrap();
+            evidence.set(5, &[0]).unwrap();
+        }
+        2 => {
+            evidence.set(4, &[0, 2]).unwrap();
+            evidence.soft(1, &[0.5, 0.1, 0.9]).unwrap();
+        }
+        _ => {}
+    }
+    evidence
+}
+
+/// Every row with its probability and the likelihood of the evidence, by plain loops.
+fn brute_force(density: &dyn Density, evidence: &Evidence) -> (Vec<Vec<f64>>, f64) {
+    let mut sums: Vec<Vec<f64>> = STATES.iter().map(|&count| vec![0.0; count]).collect();
+    let mut total = 0.0;
+    for number in 0..STATES.iter().product::<usize>() {
+        let mut rest = number;
+        let row: Vec<u16> = STATES
+            .iter()
+            .map(|&count| {
+                let state = rest % count;
+                rest /= count;
+                state as u16
+            })
+            .collect();
+        let mut table = Table::new(&STATES);
+        table.push(&row);
+        let mut log_p = [0.0];
+        density.log_p(table.codes(), &mut log_p).unwrap();
+        let likelihood: f64 = (0..6).map(|v| evidence.of(v)[usize::from(row[v])]).product();
+        let p = log_p[0].exp() * likelihood;
+        total += p;
+        (0..6).for_each(|v| sums[v][usize::from(row[v])] += p);
+    }
+    sums.iter_mut().flatten().for_each(|sum| *sum /= total);
+    (sums, total)
+}
+
+#[test]
+fn enumeration_is_exact() {
+    for which in 0..4 {
+        let moat = moat(which as u64);
+        let asked = moat.asked().unwrap();
+        let evidence = some_evidence(which);
+        let found = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
+        let (expected, total) = brute_force(&asked, &evidence);
+        assert!((found.log_evidence.value - total.ln()).abs() < 1e-12);
+        for v in 0..6 {
+            for state in 0..STATES[v] {
+                assert!((found.states[v][state].value - expected[v][state]).abs() < 1e-12);
+                assert_eq!(found.states[v][state].standard_error, 0.0);
+            }
+        }
+    }
+}
+
+/// 95 % intervals over 200 seeds hold the exact value in 90 to 99 % of cases: posteriors and the probability of the evidence.
+#[test]
+fn intervals_cover_the_truth() {
+    for method in [Method::Importance, Method::Collapsed, Method::Tilted] {
+        for which in 0..3 {
+            let moat = moat(which as u64 + 10);
+            let asked = moat.asked().unwrap();
+            let evidence = some_evidence(which);
+            let (expected, total) = brute_force(&asked, &evidence);
+            let (mut covered, mut evidence_covered, mut cases) = (0, 0, 0);
+            for seed in 0..200 {
+                let effort = Effort { trees: 1024, tolerance: None, seed };
+                let found = posterior(&asked, &evidence, method, effort).unwrap();
+                assert_eq!(found.trees, 1024);
+                let inside =
+                    |value: f64, error: f64, truth: f64| u32::from((value - truth).abs() <= 1.96 * error);
+                evidence_covered +=
+                    inside(found.log_evidence.value, found.log_evidence.standard_error, total.ln());
+                // One number a seed: the cases are then independent.
+                let state = found.states[3][1];
+                covered += inside(state.value, state.standard_error, expected[3][1]);
+                cases += 1;
+            }
+            let place = format!("{method:?} {which}: {covered} {evidence_covered} of {cases}");
+            assert!((180..=198).contains(&covered), "{place}");
+            assert!((180..=198).contains(&evidence_covered), "{place}");
+        }
+    }
+}
+
+/// The order of the paper, and ours before it: errors of the same number of trees.
+#[test]
+fn collapsed_beats_importance_and_tilted_beats_both() {
+    let moat = moat(3);
+    let asked = moat.asked().unwrap();
+    let evidence = some_evidence(1);
+    let error = |method| {
+        let effort = Effort { trees: 2048, tolerance: None, seed: 1 };
+        let found = posterior(&asked, &evidence, method, effort).unwrap();
+        found.states.iter().flatten().map(|state| state.standard_error.powi(2)).sum::<f64>()
+    };
+    let [plain, collapsed, tilted] = [Method::Importance, Method::Collapsed, Method::Tilted].map(error);
+    assert!(collapsed < plain && tilted < collapsed, "{plain} {collapsed} {tilted}");
+}
+
+#[test]
+fn complete_rows_have_their_exact_probability_with_the_tilted_proposal() {
+    let moat = moat(5);
+    let asked = moat.asked().unwrap();
+    let mut evidence = Evidence::none(&STATES);
+    let row = [1u16, 2, 0, 1, 3, 0];
+    (0..6).for_each(|v| evidence.set(v, &[usize::from(row[v])]).unwrap());
+    let effort = Effort { trees: 256, tolerance: None, seed: 0 };
+    let found = posterior(&asked, &evidence, Method::Tilted, effort).unwrap();
+    let mut table = Table::new(&STATES);
+    table.push(&row);
+    let mut log_p = [0.0];
+    asked.log_p(table.codes(), &mut log_p).unwrap();
+    assert!((found.log_evidence.value - log_p[0]).abs() < 1e-9);
+    assert!(found.log_evidence.standard_error < 1e-9);
+}
+
+#[test]
+fn the_tolerance_is_met_or_the_trees_are_spent() {
+    let moat = moat(6);
+    let asked = moat.asked().unwrap();
+    let evidence = some_evidence(0);
+    let tight = posterior(&asked, &evidence, Method::Tilted, Effort::default()).unwrap();
+    assert!(tight.states.iter().flatten().all(|state| state.standard_error <= 0.005));
+    let few = Effort { trees: 300, tolerance: Some(1e-9), seed: 0 };
+    let spent = posterior(&asked, &evidence, Method::Collapsed, few).unwrap();
+    assert!(spent.trees >= 300 && spent.trees < 400);
+}
+
+#[test]
+fn threads_change_nothing() {
+    let moat = moat(7);
+    let asked = moat.asked().unwrap();
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| posterior(&asked, &some_evidence(2), Method::Tilted, Effort::default()).unwrap())
+    };
+    assert_eq!(on(1), on(2));
+    assert_eq!(on(1), on(7));
+}
+
+#[test]
+fn impossible_evidence_is_an_answer_not_a_loop() {
+    let moat = Moat::from_tables(vec![1.0], vec![vec![0.5, 0.5]; 2], vec![vec![0.5, 0.0, 0.0, 0.5]]).unwrap();
+    let asked = moat.asked().unwrap();
+    let mut evidence = Evidence::none(&[2, 2]);
+    evidence.set(0, &[0]).unwrap();
+    evidence.set(1, &[1]).unwrap();
+    for method in [Method::Exact, Method::Importance, Method::Collapsed, Method::Tilted] {
+        let effort = Effort { trees: 500, ..Effort::default() };
+        assert_eq!(posterior(&asked, &evidence, method, effort), Err(InferError::Impossible), "{method:?}");
+    }
+    let other = Evidence::none(&[2, 2, 2]);
+    let refused = posterior(&asked, &other, Method::Exact, Effort::default());
+    assert_eq!(refused, Err(InferError::Variables { found: 3, expected: 2 }));
+}
+
+#[test]
+fn what_is_cheap_is_enumerated() {
+    let moat = moat(8);
+    let asked = moat.asked().unwrap();
+    assert_eq!(Method::that_fits(&asked, &some_evidence(0)), Method::Exact);
+    let states = vec![2; 40];
+    let large = Moat::random(states.clone(), Pairs::Lambda, 1).unwrap();
+    let large = large.asked().unwrap();
+    let mut evidence = Evidence::none(&states);
+    assert_eq!(Method::that_fits(&large, &evidence), Method::Tilted);
+    (0..30).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    assert_eq!(Method::that_fits(&large, &evidence), Method::Exact);
+}
