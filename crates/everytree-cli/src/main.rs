@@ -4,9 +4,11 @@ mod asia;
 mod data;
 mod demo;
 mod fit;
+mod given;
 mod inspect;
 mod manual;
 mod progress;
+mod query;
 mod report;
 mod score;
 mod trees;
@@ -29,6 +31,7 @@ enum Command {
     Fit(Box<fit::Fit>),
     Score(score::Score),
     Inspect(inspect::Inspect),
+    Query(query::Query),
     Demo(demo::Demo),
     Trees(trees::Trees),
     Man(manual::Man),
@@ -50,6 +53,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Fit(command) => command.run(),
         Command::Score(command) => command.run(),
         Command::Inspect(command) => command.run(),
+        Command::Query(command) => command.run(),
         Command::Demo(command) => command.run(),
         Command::Trees(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -52,7 +52,7 @@ impl Proposal {
             let Some(of_v) = &beliefs[v] else { continue };
             for u in 0..n {
                 let Some(of_u) = &beliefs[u] else { continue };
-                if u == v && !directed || u > v && !directed {
+                if !directed && u >= v {
                     continue;
                 }
                 let mut mean = 0.0;
