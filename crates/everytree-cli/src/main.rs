@@ -10,6 +10,7 @@ mod manual;
 mod progress;
 mod query;
 mod report;
+mod sample;
 mod score;
 mod trees;
 
@@ -32,6 +33,7 @@ enum Command {
     Score(score::Score),
     Inspect(inspect::Inspect),
     Query(query::Query),
+    Sample(sample::Sample),
     Demo(demo::Demo),
     Trees(trees::Trees),
     Man(manual::Man),
@@ -54,6 +56,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Score(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Query(command) => command.run(),
+        Command::Sample(command) => command.run(),
         Command::Demo(command) => command.run(),
         Command::Trees(command) => command.run(),
         Command::Man(command) => command.run(),

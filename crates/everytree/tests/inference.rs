@@ -1,6 +1,6 @@
 //! Posteriors against enumeration, and error bars that mean what they say.
 
-use everytree::infer::{Effort, Evidence, InferError, Method, posterior};
+use everytree::infer::{Drawn, Effort, Evidence, InferError, Method, posterior, sample};
 use everytree::model::{Density, Moat, Pairs};
 use everytree::table::Table;
 
@@ -191,4 +191,92 @@ fn what_is_cheap_is_enumerated() {
     assert_eq!(Method::that_fits(&large, &evidence), Method::Tilted);
     (0..30).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
     assert_eq!(Method::that_fits(&large, &evidence), Method::Exact);
+}
+
+/// Chi-square of rows against probabilities, with a limit that chance exceeds once in a million.
+fn check_rows(rows: &[Vec<u16>], density: &dyn Density, evidence: &Evidence) {
+    let mut seen = std::collections::HashMap::new();
+    rows.iter().for_each(|row| *seen.entry(row.clone()).or_insert(0.0) += 1.0);
+    let (_, total) = brute_force(density, evidence);
+    let (mut chi_square, mut cells, mut rest, mut rest_seen) = (0.0, 0.0, 0.0, 0.0);
+    for number in 0..STATES.iter().product::<usize>() {
+        let mut left = number;
+        let row: Vec<u16> = STATES
+            .iter()
+            .map(|&count| {
+                let state = left % count;
+                left /= count;
+                state as u16
+            })
+            .collect();
+        let mut table = Table::new(&STATES);
+        table.push(&row);
+        let mut log_p = [0.0];
+        density.log_p(table.codes(), &mut log_p).unwrap();
+        let likelihood: f64 = (0..6).map(|v| evidence.of(v)[usize::from(row[v])]).product();
+        let expected = rows.len() as f64 * log_p[0].exp() * likelihood / total;
+        let found = seen.get(&row).copied().unwrap_or(0.0);
+        if expected == 0.0 {
+            assert_eq!(found, 0.0, "{row:?} is impossible");
+        } else if expected < 5.0 {
+            // Rare rows together make one cell.
+            rest += expected;
+            rest_seen += found;
+        } else {
+            chi_square += (found - expected).powi(2) / expected;
+            cells += 1.0;
+        }
+    }
+    if rest >= 5.0 {
+        chi_square += (rest_seen - rest).powi(2) / rest;
+        cells += 1.0;
+    }
+    // Wilson and Hilferty.
+    let freedom: f64 = cells - 1.0;
+    let limit = freedom * (1.0 - 2.0 / (9.0 * freedom) + 4.75 * (2.0 / (9.0 * freedom)).sqrt()).powi(3);
+    assert!(chi_square < limit, "{chi_square} over {limit} with {cells} cells");
+}
+
+#[test]
+fn samples_follow_the_model_with_and_without_evidence() {
+    let moat = moat(12);
+    let asked = moat.asked().unwrap();
+    for which in 0..4 {
+        let evidence = some_evidence(which);
+        let (rows, how) = sample(&asked, &evidence, 30_000, 1).unwrap();
+        assert_eq!((rows.len(), how), (30_000, Drawn::Exactly));
+        check_rows(&rows, &asked, &evidence);
+    }
+}
+
+#[test]
+fn large_models_are_sampled_from_pools_that_keep_the_evidence() {
+    let states = vec![2; 40];
+    let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
+    let asked = moat.asked().unwrap();
+    let mut evidence = Evidence::none(&states);
+    (0..6).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let (rows, how) = sample(&asked, &evidence, 4000, 5).unwrap();
+    let Drawn::FromPools { pool, effective } = how else { panic!("{how:?}") };
+    assert!(pool >= 1 && effective >= 30.0, "{how:?}");
+    assert!(rows.iter().all(|row| (0..6).all(|v| usize::from(row[v]) == v % 2)));
+    // Frequencies against the posterior of another method: five standard errors of both.
+    let found = posterior(&asked, &evidence, Method::Tilted, Effort::default()).unwrap();
+    for v in 6..40 {
+        let estimate = found.states[v][1];
+        let frequency = rows.iter().filter(|row| row[v] == 1).count() as f64 / 4000.0;
+        let error = (estimate.standard_error.powi(2) + frequency * (1.0 - frequency) / 4000.0).sqrt();
+        assert!((frequency - estimate.value).abs() < 5.0 * error + 0.01, "{v}: {frequency} {estimate:?}");
+    }
+    assert_eq!(sample(&asked, &evidence, 100, 5).unwrap().0, rows[..100]);
+}
+
+#[test]
+fn impossible_evidence_has_no_samples() {
+    let moat = Moat::from_tables(vec![1.0], vec![vec![0.5, 0.5]; 2], vec![vec![0.5, 0.0, 0.0, 0.5]]).unwrap();
+    let asked = moat.asked().unwrap();
+    let mut evidence = Evidence::none(&[2, 2]);
+    evidence.set(0, &[0]).unwrap();
+    evidence.set(1, &[1]).unwrap();
+    assert_eq!(sample(&asked, &evidence, 10, 0), Err(InferError::Impossible));
 }

@@ -1,7 +1,7 @@
 //! Asking a model: exact answers on one tree, from which everything else is made.
 //!
 //! [`posterior`] gives the probability of every state of every variable given [`Evidence`], with its error: by enumeration, or from
-//! random trees. [`Messages`] are the exact answers on one tree.
+//! random trees. [`sample`] draws rows. [`Messages`] are the exact answers on one tree.
 
 mod estimate;
 mod evidence;
@@ -10,11 +10,13 @@ mod importance;
 mod messages;
 mod proposal;
 mod query;
+mod sample;
 
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
 pub use messages::Messages;
 pub use query::{Effort, Method, Posterior, posterior};
+pub use sample::{Drawn, sample};
 
 use crate::model::ModelError;
 use crate::spanning::RateError;
