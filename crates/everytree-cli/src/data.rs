@@ -102,21 +102,29 @@ impl StateArguments {
 /// A notice in words.
 pub fn say(notice: &Notice) -> String {
     match notice {
-        Notice::Binned { column, numbers, bins } => {
-            format!("column {column:?}: {} different numbers, cut into {bins} quantile bins", count(*numbers))
+        Notice::Binned { column, numbers, or_more, bins } => {
+            let more = if *or_more { "more than " } else { "" };
+            format!(
+                "column {column:?}: {more}{} different numbers, cut into {bins} quantile bins",
+                count(*numbers)
+            )
         }
         Notice::Missing { cells, columns } => {
             let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
             format!("{cells} in {columns}: \"missing\" is one more state there")
         }
-        Notice::Constant { column } => format!("column {column:?} is constant"),
+        Notice::Constant { columns } => {
+            let names: Vec<String> = columns.iter().take(8).map(|name| format!("{name:?}")).collect();
+            let more = if columns.len() > 8 { ", …" } else { "" };
+            format!("constant: {} ({}{more})", plural(columns.len(), "column"), names.join(", "))
+        }
     }
 }
 
 /// Columns that were passed over.
 pub fn say_ignored(path: &Path, facts: &FileFacts) {
     if !facts.ignored.is_empty() {
-        eprintln!(
+        note!(
             "note: {}: columns that the model does not have are passed over: {}",
             path.display(),
             facts.ignored.join(", ")
@@ -153,8 +161,9 @@ pub fn facts(data: &Unique, fingerprint: u64) -> TableFacts {
 /// Threads to work on, for everything that follows.
 pub fn use_threads(threads: Option<usize>) -> Result<()> {
     if let Some(threads) = threads {
-        if threads == 0 {
-            bail!("--threads 0: at least one");
+        const MOST: usize = 1024;
+        if threads == 0 || threads > MOST {
+            bail!("--threads {threads}: between 1 and {MOST}");
         }
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }

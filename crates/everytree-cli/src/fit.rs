@@ -7,13 +7,17 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use everytree::file::{Checkpoint, ModelFile, Provenance, Results, TableFacts};
 use everytree::forest::Cpu;
-use everytree::learn::{Data, Ended, LearnError, Settings, State, edge_posteriors, evaluate, split};
+use everytree::learn::{
+    Data, Ended, LearnError, Progress, Settings, State, Watch, edge_posteriors, evaluate, split,
+};
 use everytree::model::{Learnable, Moat, PairCounts, Pairs};
 use everytree::scan::Notice;
 use everytree::schema::Schema;
 use everytree::table::{Table, Unique};
 use everytree_read::{CellRules, Problem, ReadError, read_table, scan_files};
 use serde_json::json;
+use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -35,6 +39,15 @@ enum PairChoice {
 enum Precision {
     F32,
     F64,
+}
+
+impl Precision {
+    fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::F64 => "f64",
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -116,8 +129,8 @@ pub struct Fit {
     /// Save the state of learning here after every epoch.
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
-    /// Go on from a checkpoint, to the very same result; its settings count.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "lr", "cosine", "average", "init", "smoothing", "pairs", "precision", "seed"])]
+    /// Go on from a checkpoint, to the very same result; its settings count. It is kept up to date, or --checkpoint is.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "lr", "cosine", "average", "init", "smoothing", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     text: TextArguments,
@@ -148,48 +161,64 @@ impl Fit {
         let resumed = self.resume.as_deref().map(Checkpoint::load).transpose()?;
         let tables = self.read(resumed.as_ref())?;
         let out = self.out.clone().unwrap_or_else(|| default_name(&self.train));
+        check_place(&out)?;
         let note = |text: String| {
             if !self.quiet {
-                eprintln!("{text}");
+                note!("{text}");
             }
         };
-        self.introduce(&tables, &note);
+        let seed = resumed.as_ref().map_or(self.seed, |checkpoint| checkpoint.settings.seed);
+        self.introduce(&tables, seed, &note);
         let begin = Instant::now();
         let (train, valid) = (tables.train.unique(), tables.valid.unique());
         let facts = [facts(&train, tables.train.fingerprint()), facts(&valid, tables.valid.fingerprint())];
+        let holdout =
+            tables.held_out.then(|| resumed.as_ref().and_then(|c| c.holdout).unwrap_or(self.holdout));
         let (mut state, settings, precision) = self.start(&tables.schema, &train, resumed, &facts)?;
-        let name = if precision == Precision::F32 { "f32" } else { "f64" };
         let keep = self.checkpoint.as_ref().or(self.resume.as_ref()).map(|path| Keep {
             path: path.clone(),
             settings: settings.clone(),
-            precision: name.to_owned(),
+            precision: precision.name().to_owned(),
             schema: tables.schema.clone(),
             train: facts[0].clone(),
             valid: facts[1].clone(),
+            holdout,
         });
         let mut watcher = Watcher::new(self.quiet, self.timeout, keep)?;
         let data = Data { train: &train, valid: &valid };
         let ended = run(&mut state, data, &settings, precision, &mut watcher);
         watcher.finish();
-        if let Some(error) = watcher.failed {
-            return Err(error).context("saving the checkpoint");
+        match (&ended, &watcher.stop) {
+            (Err(error), _) if state.history.is_empty() => return Err(error.clone().into()),
+            (Ok(Ended::Patience), _) => {
+                note(format!("no better validation for {}", plural(settings.patience.unwrap_or(0), "epoch")))
+            }
+            (_, Some(Stop::TimeOut)) => {
+                note(format!("the time is up after {}", plural(state.epochs(), "epoch")))
+            }
+            (_, Some(Stop::Interrupted)) => note("interrupted; saving the best model so far".to_owned()),
+            _ => {}
         }
-        if let Err(error) = &ended
-            && state.history.is_empty()
-        {
-            return Err(error.clone().into());
-        }
+        let mut fitted = Fitted { model: state.best.clone(), settings, facts, train };
         if self.refit && matches!(ended, Ok(Ended::Done | Ended::Patience)) {
             note(format!("learning again from all rows, {}", plural(best_epoch(&state), "epoch")));
-            return self.refit(&tables, &settings, precision, &state, begin, &out);
+            match self.refit(&tables, &fitted.settings, precision, &state, &mut watcher)? {
+                Some(again) => fitted = again,
+                None => note("stopped: the model without the rows held out is what is saved".to_owned()),
+            }
+        } else if self.refit {
+            note("not learned again from all rows: there was no time for it".to_owned());
         }
-        let report = self.report(&tables, &state, data, &settings, name, &facts)?;
-        let file = self.finish(&tables, &state.best, &train, &report, &settings, name, &facts)?;
-        file.save(&out)?;
-        self.print(&tables, &state, &report, begin, &out, [&train, &valid])?;
+        let report = self.report(&tables, &state, &fitted, &valid, precision)?;
+        self.file(&tables, &fitted, &report, precision)?.save(&out)?;
+        self.print(&tables, &state, &fitted, &report, begin, &out, &valid)?;
+        if let Some(error) = watcher.failed {
+            return Err(error)
+                .context(format!("saving the checkpoint; the best model so far is in {}", out.display()));
+        }
         match ended {
             Err(error) => Err(error).context(format!("the best model so far is in {}", out.display())),
-            Ok(Ended::Stopped) if watcher.stop == Some(Stop::Interrupted) => Ok(Outcome::Interrupted),
+            Ok(_) if watcher.stop == Some(Stop::Interrupted) => Ok(Outcome::Interrupted),
             Ok(_) => Ok(Outcome::Done),
         }
     }
@@ -223,7 +252,8 @@ impl Fit {
                     bail!("--holdout {}: between 0 and 1", self.holdout);
                 }
                 let seed = resumed.map_or(self.seed, |checkpoint| checkpoint.settings.seed);
-                let split = split(all.rows(), self.holdout, seed);
+                let holdout = resumed.and_then(|checkpoint| checkpoint.holdout).unwrap_or(self.holdout);
+                let split = split(all.rows(), holdout, seed);
                 (all.select(split.train), all.select(split.valid), true)
             }
         };
@@ -231,17 +261,18 @@ impl Fit {
         Ok(Tables { schema, notices, train, valid, test, held_out })
     }
 
-    fn introduce(&self, tables: &Tables, note: &impl Fn(String)) {
+    fn introduce(&self, tables: &Tables, seed: u64, note: &impl Fn(String)) {
         let states: usize = tables.schema.states().iter().sum();
         let test =
             tables.test.as_ref().map_or(String::new(), |test| format!(", {} to test", count(test.rows())));
         note(format!(
-            "{} with {}; {} to learn from, {} to validate{}{test}",
+            "{}{} with {}; {} to learn from, {} to validate{}{test}",
             plural(tables.schema.variables.len(), "column"),
+            if tables.schema.header { ", named in the file," } else { " without names," },
             plural(states, "state"),
             plural(tables.train.rows(), "row"),
             count(tables.valid.rows()),
-            if tables.held_out { format!(" (held out by seed {})", self.seed) } else { String::new() },
+            if tables.held_out { format!(" (held out by seed {seed})") } else { String::new() },
         ));
         const MOST: usize = 8;
         tables.notices.iter().take(MOST).for_each(|notice| note(format!("note: {}", say(notice))));
@@ -275,6 +306,12 @@ impl Fit {
                 }
             }
             let mut settings = checkpoint.settings;
+            if settings.cosine && self.epochs.is_some_and(|epochs| epochs != settings.epochs) {
+                bail!(
+                    "--epochs: with --cosine the steps were planned for {}; leave it out",
+                    plural(settings.epochs, "epoch")
+                );
+            }
             settings.epochs = self.epochs.unwrap_or(settings.epochs);
             settings.patience = self.patience.or(settings.patience);
             let precision = if checkpoint.precision == "f64" { Precision::F64 } else { Precision::F32 };
@@ -313,35 +350,35 @@ impl Fit {
         })
     }
 
-    /// Evaluates the best model in f64, and says where f32 would have said something else.
+    /// Evaluates the model in f64, and says where f32 would have said something else.
     fn report(
         &self,
         tables: &Tables,
         state: &State<Moat>,
-        data: Data<'_>,
-        settings: &Settings,
-        precision: &str,
-        facts: &[TableFacts; 2],
+        fitted: &Fitted,
+        valid: &Unique,
+        precision: Precision,
     ) -> Result<Results> {
-        let _ = (settings, facts);
         let judge = Cpu::<f64>::new().keeping(0);
-        let train_ll = evaluate(&state.best, data.train, &judge)?.mean;
-        let valid_ll = evaluate(&state.best, data.valid, &judge)?.mean;
-        let test_ll = tables
-            .test
-            .as_ref()
-            .map(|test| evaluate(&state.best, &test.unique(), &judge))
-            .transpose()?
-            .map(|e| e.mean);
-        if precision == "f32" {
-            let single = evaluate(&state.best, data.valid, &Cpu::<f32>::new().keeping(0))?.mean;
+        let train_ll = evaluate(&fitted.model, &fitted.train, &judge)?.mean;
+        // Of a model that has learned from these rows too, what they said before counts.
+        let refitted = fitted.model != state.best;
+        let valid_ll = match state.best_epoch() {
+            Some(best) if refitted => best.valid,
+            _ => evaluate(&fitted.model, valid, &judge)?.mean,
+        };
+        let test =
+            tables.test.as_ref().map(|test| evaluate(&fitted.model, &test.unique(), &judge)).transpose()?;
+        if precision == Precision::F32 && !refitted {
+            let single = evaluate(&fitted.model, valid, &Cpu::<f32>::new().keeping(0))?.mean;
             if (single - valid_ll).abs() > 1e-3 {
-                eprintln!(
+                note!(
                     "everytree: warning: in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; \
                      learn with --precision f64"
                 );
             }
         }
+        let test_ll = test.map(|evaluation| evaluation.mean);
         Ok(Results {
             best_epoch: best_epoch(state),
             train_ll,
@@ -351,42 +388,37 @@ impl Fit {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "everything that a file tells")]
-    fn finish(
+    fn file(
         &self,
         tables: &Tables,
-        model: &Moat,
-        train: &Unique,
+        fitted: &Fitted,
         results: &Results,
-        settings: &Settings,
-        precision: &str,
-        facts: &[TableFacts; 2],
+        precision: Precision,
     ) -> Result<ModelFile> {
-        let posteriors = edge_posteriors(model, train, &Cpu::<f64>::new())?;
+        let posteriors = edge_posteriors(&fitted.model, &fitted.train, &Cpu::<f64>::new())?;
         Ok(ModelFile {
-            model: model.clone(),
+            model: fitted.model.clone(),
             schema: tables.schema.clone(),
             provenance: Provenance {
-                settings: Some(settings.clone()),
-                precision: Some(precision.to_owned()),
-                train: Some(facts[0].clone()),
-                valid: Some(facts[1].clone()),
+                settings: Some(fitted.settings.clone()),
+                precision: Some(precision.name().to_owned()),
+                train: Some(fitted.facts[0].clone()),
+                valid: Some(fitted.facts[1].clone()),
                 results: Some(results.clone()),
             },
             edge_posteriors: Some(posteriors),
         })
     }
 
-    /// Learns from all rows for as many epochs as were best on the rows held out.
+    /// Learns from all rows for as many epochs as were best on the rows held out; nothing if that was stopped.
     fn refit(
         &self,
         tables: &Tables,
         settings: &Settings,
         precision: Precision,
         found: &State<Moat>,
-        begin: Instant,
-        out: &Path,
-    ) -> Result<Outcome> {
+        watcher: &mut Watcher,
+    ) -> Result<Option<Fitted>> {
         let mut all = tables.train.clone();
         let mut row = vec![0u16; all.variables()];
         for place in 0..tables.valid.rows() {
@@ -394,45 +426,43 @@ impl Fit {
             all.push(&row);
         }
         let (train, valid) = (all.unique(), tables.valid.unique());
-        let settings = Settings { epochs: best_epoch(found), patience: None, ..settings.clone() };
+        // Decay, if any, goes as it went: by the epochs that were planned.
+        let wanted = best_epoch(found);
         let mut state = State::new(self.initial(&tables.schema.states(), &train)?);
-        let mut quiet = ();
-        let data = Data { train: &train, valid: &valid };
-        match precision {
-            Precision::F32 => {
-                state.run(data, &settings, &Cpu::<f32>::new(), &Cpu::<f64>::new().keeping(0), &mut quiet)?
-            }
-            Precision::F64 => {
-                state.run(data, &settings, &Cpu::<f64>::new(), &Cpu::<f64>::new().keeping(0), &mut quiet)?
-            }
-        };
-        // The last epoch, not the best: these rows cannot validate what has learned from them.
-        state.best = state.model.clone();
-        let name = if precision == Precision::F32 { "f32" } else { "f64" };
+        watcher.keep_nothing();
+        let mut until = Until { epoch: wanted, watcher };
+        let settings = Settings { patience: None, ..settings.clone() };
+        if wanted > 0 {
+            run(&mut state, Data { train: &train, valid: &valid }, &settings, precision, &mut until)?;
+        }
+        until.watcher.finish();
+        if state.epochs() < wanted {
+            return Ok(None);
+        }
+        // As it is after the last epoch: these rows cannot validate what has learned from them.
+        let mut model = state.model;
+        if let Some(average) = state.average {
+            model.parameters_mut().copy_from_slice(&average);
+        }
         let facts = [facts(&train, all.fingerprint()), facts(&valid, tables.valid.fingerprint())];
-        let mut report = self.report(tables, &state, data, &settings, name, &facts)?;
-        report.best_epoch = best_epoch(found);
-        report.history = found.history.clone();
-        report.valid_ll = found.best_epoch().map_or(f64::NAN, |epoch| epoch.valid);
-        let file = self.finish(tables, &state.best, &train, &report, &settings, name, &facts)?;
-        file.save(out)?;
-        self.print(tables, found, &report, begin, out, [&train, &valid])?;
-        Ok(Outcome::Done)
+        Ok(Some(Fitted { model, settings, facts, train }))
     }
 
+    #[expect(clippy::too_many_arguments, reason = "everything that is told at the end")]
     fn print(
         &self,
         tables: &Tables,
         state: &State<Moat>,
+        fitted: &Fitted,
         report: &Results,
         begin: Instant,
         out: &Path,
-        [train, valid]: [&Unique; 2],
+        valid: &Unique,
     ) -> Result<()> {
+        let train = &fitted.train;
         let seconds = begin.elapsed().as_secs_f64();
-        let parameters = state.best.parameters().len();
+        let parameters = fitted.model.parameters().len();
         let mut stdout = std::io::stdout().lock();
-        use std::io::Write;
         if self.json {
             let mut object = json!({
                 "family": "moat",
@@ -447,7 +477,7 @@ impl Fit {
                 "seconds": seconds,
                 "parameters": parameters,
                 "model": out.display().to_string(),
-                "seed": self.seed,
+                "seed": fitted.settings.seed,
                 "device": "cpu",
             });
             if let Some(test_ll) = report.test_ll {
@@ -462,13 +492,8 @@ impl Fit {
             report.best_epoch,
             state.epochs()
         )?;
-        writeln!(
-            stdout,
-            "  train {:>12.4}   {} rows, {} distinct",
-            report.train_ll,
-            count(train.rows()),
-            count(train.table.rows())
-        )?;
+        let (rows, distinct) = (count(train.rows()), count(train.table.rows()));
+        writeln!(stdout, "  train {:>12.4}   {rows} rows, {distinct} distinct", report.train_ll)?;
         let held = if tables.held_out { ", held out" } else { "" };
         writeln!(stdout, "  valid {:>12.4}   {} rows{held}", report.valid_ll, count(valid.rows()))?;
         if let (Some(test_ll), Some(test)) = (report.test_ll, &tables.test) {
@@ -485,6 +510,42 @@ impl Fit {
     }
 }
 
+/// What a fit came to: the model, how it was learned, and from what.
+struct Fitted {
+    model: Moat,
+    settings: Settings,
+    facts: [TableFacts; 2],
+    train: Unique,
+}
+
+/// Ends a run after an epoch; else as the watcher says.
+struct Until<'a> {
+    epoch: usize,
+    watcher: &'a mut Watcher,
+}
+
+impl Watch<Moat> for Until<'_> {
+    fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        self.watcher.batch(progress)
+    }
+
+    fn epoch(&mut self, state: &State<Moat>) -> ControlFlow<()> {
+        if state.epochs() >= self.epoch { ControlFlow::Break(()) } else { self.watcher.epoch(state) }
+    }
+}
+
+/// Can a file be put here? Better to know before hours of learning than after.
+fn check_place(out: &Path) -> Result<()> {
+    if out.is_dir() {
+        bail!("--out {}: this is a folder, not a file", out.display());
+    }
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        bail!("--out {}: there is no folder {}", out.display(), folder.display());
+    }
+    Ok(())
+}
+
 fn best_epoch(state: &State<Moat>) -> usize {
     state.best_epoch().map_or(0, |epoch| epoch.epoch)
 }
@@ -494,7 +555,7 @@ fn run(
     data: Data<'_>,
     settings: &Settings,
     precision: Precision,
-    watcher: &mut Watcher,
+    watcher: &mut dyn Watch<Moat>,
 ) -> Result<Ended, LearnError> {
     let judge = Cpu::<f64>::new().keeping(0);
     match precision {

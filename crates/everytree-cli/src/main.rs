@@ -1,5 +1,13 @@
 //! The `everytree` command.
 
+/// To the person who runs this; if nobody listens, that is no error.
+macro_rules! note {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 mod asia;
 mod data;
 mod demo;
@@ -73,11 +81,11 @@ fn main() -> ExitCode {
         // Whoever reads our output has seen enough.
         Ok(Err(error)) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
-            eprintln!("everytree: {error:#}");
+            note!("everytree: {error:#}");
             ExitCode::from(2)
         }
         Err(_) => {
-            eprintln!("everytree: this is a mistake of the program; please report it with the message above");
+            note!("everytree: this is a mistake of the program; please report it with the message above");
             ExitCode::from(3)
         }
     }

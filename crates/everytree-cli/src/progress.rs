@@ -30,6 +30,7 @@ pub struct Keep {
     pub schema: Schema,
     pub train: TableFacts,
     pub valid: TableFacts,
+    pub holdout: Option<f64>,
 }
 
 /// Watches learning for the command line.
@@ -64,6 +65,13 @@ impl Watcher {
         let begin = Instant::now();
         let deadline = timeout.map(|timeout| begin + timeout);
         Ok(Self { bar, interrupts, begin, deadline, keep, first: None, stop: None, failed: None })
+    }
+
+    /// From here on nothing is put aside any more: what follows is another run.
+    pub fn keep_nothing(&mut self) {
+        self.keep = None;
+        self.first = None;
+        self.begin = Instant::now();
     }
 
     pub fn finish(&self) {
@@ -115,6 +123,7 @@ impl Watch<Moat> for Watcher {
                 schema: keep.schema.clone(),
                 train: keep.train.clone(),
                 valid: keep.valid.clone(),
+                holdout: keep.holdout,
             };
             if let Err(error) = checkpoint.save(&keep.path) {
                 self.failed = Some(error);

@@ -87,7 +87,7 @@ impl Query {
         let effort = Effort { trees: self.trees, tolerance: Some(self.tolerance), seed: self.seed };
         let found = match posterior(&asked, &known, method, effort) {
             Err(InferError::Impossible) => {
-                eprintln!("everytree: {}", InferError::Impossible);
+                note!("everytree: {}", InferError::Impossible);
                 return Ok(Outcome::No);
             }
             other => other?,

@@ -50,7 +50,7 @@ impl Sample {
         let known = evidence(&file.schema, &self.given)?;
         let (rows, how) = match sample(&file.model.asked()?, &known, self.rows, self.seed) {
             Err(InferError::Impossible) => {
-                eprintln!("everytree: {}", InferError::Impossible);
+                note!("everytree: {}", InferError::Impossible);
                 return Ok(Outcome::No);
             }
             other => other?,
@@ -84,7 +84,7 @@ impl Sample {
         }
         stdout.flush()?;
         if let Drawn::FromPools { pool, effective } = how {
-            eprintln!(
+            note!(
                 "note: each row from a pool of {} trees, worth {} independent ones",
                 count(pool),
                 count(effective as usize)

@@ -33,6 +33,10 @@ fn cases() -> Vec<Case> {
     let long = format!("a,b\n0,1\n1,{}\n", "x".repeat(10_000_000));
     let words: String = (0..100).map(|i| format!("word{i},{}\n", i % 2)).collect();
     let numbers: String = (0..100).map(|i| format!("{i}.5,{}\n", i % 2)).collect();
+    let line = |row: usize| {
+        (0..70).map(|c| format!("w{}", (row * 7 + c) % 240)).collect::<Vec<_>>().join(",") + "\n"
+    };
+    let wide: String = (0..240).map(line).collect();
     let model = |bytes: &[u8], name| Case {
         name,
         files: vec![("x.everytree", bytes.to_vec())],
@@ -60,6 +64,18 @@ fn cases() -> Vec<Case> {
         case("bins of words", GOOD, &["--bins", "b=4"]),
         case("bins of no column", GOOD, &["--bins", "z=4"]),
         case("one bin", GOOD, &["--bins", "c=1"]),
+        case("too many bins", GOOD, &["--bins", "c=70000"]),
+        case("numbers with a word among them", format!("z,b\n{numbers}unknown,1\n"), &[]),
+        case("no patience", GOOD, &["--patience", "0"]),
+        case("too many threads", GOOD, &["--threads", "100000"]),
+        case("a folder for the model", GOOD, &["--out", "folder"]),
+        case("options that a checkpoint has settled", GOOD, &["--resume", "half.way", "--max-states", "3"]),
+        Case { name: "a pipe", files: vec![], arguments: vec!["fit", "/dev/null"] },
+        Case {
+            name: "too many states in all",
+            files: vec![("t.csv", wide.into_bytes())],
+            arguments: vec!["fit", "t.csv", "--max-states", "300"],
+        },
         case("bins of nothing", GOOD, &["--bins", "c"]),
         case("missing cells refused", "a,b\n0,1\n,0\n1,1\n", &["--missing", "error"]),
         case("no threads", GOOD, &["--threads", "0"]),
@@ -97,6 +113,8 @@ fn cases() -> Vec<Case> {
         score("score: missing column", "a,c\n0,1\n", &[]),
         score("score: no header", "0,x,1\n1,y,2\n", &[]),
         score("score: no rows", "a,b,c\n", &[]),
+        score("score: a column twice", "a,b,c,a\n0,x,1,1\n", &[]),
+        score("score: unclosed quote", "a,b,c\n0,x,1\n0,\"x,1\n1,y,2\n", &[]),
         score("score: number out of the known", "a,b,c\n0,x,3\n", &[]),
         score("score: disk full", "a,b,c\n0,x,1\n", &["--out", "/dev/full"]),
         Case {

@@ -125,26 +125,87 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     assert_ne!(fs::read(folder.path().join("m")).unwrap(), models[0]);
 }
 
+/// Every choice changes the model, and what it says of itself.
 #[test]
-fn every_choice_can_be_learned_with() {
+fn every_choice_makes_a_difference() {
     let folder = folder_with(300);
+    let fit = |more: &[&str]| {
+        let learn = ["fit", "t.csv", "--epochs", "3", "--batch", "50", "--json", "--quiet", "--out", "m"];
+        let report = json(&everytree(folder.path(), &[&learn[..], more].concat()));
+        (report, ModelFile::load(&folder.path().join("m")).unwrap())
+    };
+    let (plain, model) = fit(&[]);
     for more in [
         &["--pairs", "sinkhorn"][..],
         &["--init", "random"],
+        &["--smoothing", "20"],
         &["--precision", "f64"],
-        &["--cosine", "--average", "0.9"],
-        &["--patience", "1"],
+        &["--cosine"],
+        &["--average", "0.9"],
+        &["--lr", "0.01"],
+        &["--seed", "5"],
         &["--refit"],
+        &["--refit", "--average", "0.9"],
         &["--missing", "category", "--na", "north,-"],
         &["--bins", "visits=2"],
-        &["--timeout", "0s"],
         &["--holdout", "0.3"],
+        &["--timeout", "0s"],
     ] {
-        let fit =
-            json(&everytree(folder.path(), &[&["fit", "t.csv", "--epochs", "3", "--json"], more].concat()));
-        assert!(fit["valid_ll"].as_f64().unwrap() > -10.0, "{more:?}");
+        let (report, other) = fit(more);
+        assert!(report["valid_ll"].as_f64().unwrap() > -6.0, "{more:?}");
+        assert!(other.model != model.model, "{more:?}");
     }
+    let (average, plainly) = (fit(&["--refit", "--average", "0.9"]).1, fit(&["--refit"]).1);
+    assert!(average.model != plainly.model);
+    let (refit, file) = fit(&["--refit"]);
+    assert_eq!(refit["rows"], 300);
+    assert_eq!(file.provenance.train.unwrap().rows, 300);
+    assert_eq!(fit(&["--holdout", "0.3"]).0["valid_rows"], 90);
+    assert_eq!(fit(&["--timeout", "0s"]).0["epochs"], 0);
+    assert_eq!(fit(&["--bins", "visits=2"]).1.schema.variables[1].len(), 2);
+    assert_eq!(plain["epochs"], 3);
+    let patience = ["fit", "t.csv", "--lr", "3", "--epochs", "40", "--patience", "2", "--json", "--quiet"];
+    let stopped = json(&everytree(folder.path(), &patience));
+    let (epochs, best) = (stopped["epochs"].as_u64().unwrap(), stopped["best_epoch"].as_u64().unwrap());
+    assert_eq!(epochs, best + 2);
     assert!(!everytree(folder.path(), &["fit", "t.csv", "--missing", "error"]).status.success());
+}
+
+/// A checkpoint that cannot be saved, after an epoch that was: the model is there all the same.
+#[test]
+fn a_checkpoint_that_fails_does_not_take_the_model_along() {
+    let folder = folder_with(100);
+    let output =
+        everytree(folder.path(), &["fit", "t.csv", "--checkpoint", "/dev/full", "--out", "m", "--quiet"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(ModelFile::load(&folder.path().join("m")).is_ok());
+}
+
+/// Nobody listens to what is said on the way: that is no reason to stop.
+#[cfg(unix)]
+#[test]
+fn a_closed_standard_error_is_no_error() {
+    let folder = folder_with(100);
+    let mut child = command(folder.path(), &["fit", "t.csv", "--epochs", "2", "--out", "m"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(ModelFile::load(&folder.path().join("m")).is_ok());
+}
+
+#[test]
+fn a_resumed_run_keeps_its_seed_and_its_holdout() {
+    let folder = folder_with(200);
+    let begin =
+        ["fit", "t.csv", "--seed", "7", "--holdout", "0.25", "--epochs", "2", "--checkpoint", "c", "--json"];
+    let first = json(&everytree(folder.path(), &begin));
+    let again =
+        json(&everytree(folder.path(), &["fit", "t.csv", "--resume", "c", "--epochs", "4", "--json"]));
+    assert_eq!((&first["seed"], &again["seed"]), (&7.into(), &7.into()));
+    assert_eq!((&again["valid_rows"], &again["epochs"]), (&50.into(), &4.into()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::error::{Place, Problem};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 use everytree::schema::Cell;
@@ -18,6 +18,7 @@ pub(crate) struct Columnar {
 enum Column {
     Integers(ArrayRef),
     Reals(ArrayRef),
+    Singles(ArrayRef),
     Texts(ArrayRef),
     Booleans(ArrayRef),
     Nothing,
@@ -102,7 +103,8 @@ fn column(array: &ArrayRef, name: &str) -> Result<Column, Problem> {
         DataType::Null => Column::Nothing,
         DataType::Boolean => Column::Booleans(cast(&DataType::Boolean)?),
         kind if kind.is_integer() => Column::Integers(cast(&DataType::Int64)?),
-        kind if kind.is_floating() => Column::Reals(cast(&DataType::Float64)?),
+        DataType::Float64 => Column::Reals(cast(&DataType::Float64)?),
+        kind if kind.is_floating() => Column::Singles(cast(&DataType::Float32)?),
         _ => Column::Texts(cast(&DataType::LargeUtf8)?),
     })
 }
@@ -116,6 +118,10 @@ impl Column {
             Column::Reals(array) if array.is_valid(row) => {
                 Cell::Real(array.as_primitive::<Float64Type>().value(row))
             }
+            // 0.1 in f32 is the number that people wrote as 0.1, not the nearest f64 to its bits.
+            Column::Singles(array) if array.is_valid(row) => Cell::Real(
+                array.as_primitive::<Float32Type>().value(row).to_string().parse().unwrap_or(f64::NAN),
+            ),
             Column::Texts(array) if array.is_valid(row) => Cell::Text(array.as_string::<i64>().value(row)),
             Column::Booleans(array) if array.is_valid(row) => Cell::Boolean(array.as_boolean().value(row)),
             _ => Cell::Missing,

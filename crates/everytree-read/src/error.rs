@@ -102,6 +102,25 @@ pub enum Problem {
         /// The most there may be.
         limit: usize,
     },
+    /// A quote that nothing closes.
+    #[error(
+        "line {line}: a quote opens here and nothing closes it; double it (\"\") where it is part of a value"
+    )]
+    UnclosedQuote {
+        /// Where it opens.
+        line: u64,
+    },
+    /// A row that cannot be one.
+    #[error("line {line}: the row that begins here is longer than {limit} bytes; check quotes there")]
+    LongRow {
+        /// Where it begins.
+        line: u64,
+        /// The most there may be.
+        limit: u64,
+    },
+    /// A pipe.
+    #[error("this is not an ordinary file; learning reads it twice, so write it to a file first")]
+    Pipe,
     /// Two columns with one name.
     #[error("columns {first} and {second} are both named {name:?}; names must differ")]
     DuplicateColumn {
@@ -117,7 +136,7 @@ pub enum Problem {
     AllMissing,
     /// A table that cannot be made discrete.
     #[error("{0}")]
-    Scan(#[from] ScanError),
+    Scan(Box<ScanError>),
     /// A column of the model that the file has not.
     #[error("there is no column {name:?}; the columns are {known}{hint}")]
     MissingColumn {
@@ -171,4 +190,10 @@ pub enum Problem {
     /// A file of another kind than it seems to be.
     #[error("{0}")]
     Format(String),
+}
+
+impl From<ScanError> for Problem {
+    fn from(error: ScanError) -> Self {
+        Problem::Scan(Box::new(error))
+    }
 }

@@ -2,6 +2,7 @@
 
 mod columnar;
 mod error;
+mod quotes;
 mod sheet;
 mod table;
 mod text;

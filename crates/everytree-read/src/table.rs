@@ -32,6 +32,12 @@ pub fn scan_files(
     read: &ReadSettings,
     settings: &ScanSettings,
 ) -> Result<Scanned, ReadError> {
+    for path in std::iter::once(&train).chain(others) {
+        // Looked at now, encoded later.
+        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+            return Err(ReadError { file: path.to_path_buf(), problem: Problem::Pipe });
+        }
+    }
     let mut sheet = Sheet::open(train, read)?;
     let mut scan = Scan::new(sheet.columns(), settings.clone());
     let mut rows = 0u64;
@@ -63,12 +69,7 @@ pub fn scan_files(
         let problem = Problem::OneColumn { name: names[0].clone(), hint: sheet.hint() };
         return Err(sheet.error(problem));
     }
-    for (second, name) in names.iter().enumerate() {
-        if let Some(first) = names[..second].iter().position(|earlier| earlier == name) {
-            let (first, second) = (first + 1, second + 1);
-            return Err(sheet.error(Problem::DuplicateColumn { name: name.clone(), first, second }));
-        }
-    }
+    all_differ(&names).map_err(|problem| sheet.error(problem))?;
     match rows {
         0 if header => return Err(sheet.error(Problem::NoRows)),
         0 => return Err(sheet.error(Problem::Empty)),
@@ -117,6 +118,17 @@ fn named(first: &[String]) -> Vec<String> {
     first.iter().enumerate().map(name).collect()
 }
 
+fn all_differ(names: &[String]) -> Result<(), Problem> {
+    let mut seen = std::collections::HashMap::new();
+    for (place, name) in names.iter().enumerate() {
+        if let Some(first) = seen.insert(name, place) {
+            let (first, second) = (first + 1, place + 1);
+            return Err(Problem::DuplicateColumn { name: name.clone(), first, second });
+        }
+    }
+    Ok(())
+}
+
 /// Which variable each column of a file is.
 fn match_columns(sheet: &Sheet, names: &[String], header: bool) -> Result<Vec<Option<usize>>, Problem> {
     let found = match sheet.typed_names() {
@@ -131,6 +143,7 @@ fn match_columns(sheet: &Sheet, names: &[String], header: bool) -> Result<Vec<Op
         }
         return Ok((0..names.len()).map(Some).collect());
     }
+    all_differ(&found)?;
     if let Some(name) = names.iter().find(|name| !found.contains(name)) {
         let hint =
             if sheet.typed_names().is_none() { "; if the file has no header, say --header no" } else { "" };

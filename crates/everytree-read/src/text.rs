@@ -1,10 +1,12 @@
 //! Delimited text: CSV, TSV and their relatives, plain or compressed.
 
 use crate::error::{Place, Problem};
+use crate::quotes::{LONGEST_ROW, Seen, Watched};
 use csv::ByteRecord;
 use everytree::schema::Cell;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 /// The longest label.
 const LONGEST_FIELD: usize = 1 << 16;
@@ -22,6 +24,7 @@ pub(crate) struct Text {
     delimiter: u8,
     /// Another delimiter that the first line has.
     pub other: Option<char>,
+    seen: Rc<Seen>,
 }
 
 impl Text {
@@ -39,13 +42,14 @@ impl Text {
         let delimiter = delimiter.unwrap_or_else(|| by_name(path).unwrap_or_else(|| guess(glance)));
         let line = glance.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let other = CANDIDATES.into_iter().find(|&c| c != delimiter && line.contains(&c)).map(char::from);
+        let (input, seen) = Watched::new(input, delimiter);
         let reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .has_headers(false)
             .flexible(true)
             .from_reader(Box::new(input) as Box<dyn Read>);
         let mut text =
-            Self { reader, record: ByteRecord::new(), columns: 0, first: Vec::new(), delimiter, other };
+            Self { reader, record: ByteRecord::new(), columns: 0, first: Vec::new(), delimiter, other, seen };
         if !text.advance()? {
             return Err(Problem::Empty);
         }
@@ -62,7 +66,14 @@ impl Text {
     }
 
     fn advance(&mut self) -> Result<bool, Problem> {
-        self.reader.read_byte_record(&mut self.record).map_err(|error| match error.into_kind() {
+        let read = self.reader.read_byte_record(&mut self.record);
+        if let Some(line) = self.seen.unclosed.get() {
+            return Err(Problem::UnclosedQuote { line });
+        }
+        if let Some(line) = self.seen.long.get() {
+            return Err(Problem::LongRow { line, limit: LONGEST_ROW });
+        }
+        read.map_err(|error| match error.into_kind() {
             csv::ErrorKind::Io(error) => Problem::Io(error),
             other => Problem::Format(format!("{other:?}")),
         })

@@ -1,14 +1,18 @@
 //! From cells to a schema: looks at every cell of the training files once, and remembers only what differs.
 
-use crate::schema::{Cell, Schema, States, Variable, boolean, number};
-use std::collections::HashMap;
+use crate::forest::MAX_STATES;
+use crate::schema::{Cell, Schema, States, Variable, boolean, exact_number, number};
+use crate::stream::mix;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use thiserror::Error;
 
-/// Distinct labels of a column that are told apart; beyond these they are only known to be many.
-const MOST_LABELS: usize = 1 << 16;
-/// Numbers of a column that are kept to find quantiles: exact up to so many rows, every second one beyond, and so on.
-const MOST_NUMBERS: usize = 1 << 20;
+/// Distinct labels of a column that are told apart, or as many as may be states; beyond these they are only known to be many.
+const MOST_LABELS: usize = 1 << 12;
+/// Numbers of a column that are kept to find quantiles: all up to so many, beyond that a random sample.
+const MOST_NUMBERS: usize = 1 << 17;
+/// Most bins of a column.
+const MOST_BINS: usize = 1024;
 /// Bins of a column of numbers that has too many of them.
 const DEFAULT_BINS: usize = 8;
 
@@ -18,7 +22,7 @@ pub struct ScanSettings {
     /// Most distinct values of a column that are states as they are.
     pub max_states: usize,
     /// Bins by name of the column.
-    pub bins: HashMap<String, usize>,
+    pub bins: BTreeMap<String, usize>,
     /// Are columns of too many numbers cut into bins, or refused?
     pub bin_numbers: bool,
     /// Is a missing cell a state of its column, or refused?
@@ -31,7 +35,7 @@ impl Default for ScanSettings {
     fn default() -> Self {
         Self {
             max_states: 64,
-            bins: HashMap::new(),
+            bins: BTreeMap::new(),
             bin_numbers: true,
             missing_is_a_state: true,
             missing: ["", "NA", "NaN", "null", "?"].map(str::to_owned).to_vec(),
@@ -45,8 +49,8 @@ impl Default for ScanSettings {
 pub enum ScanError {
     /// Text with too many different values.
     #[error(
-        "column {column:?} has {more}{states} different values, more than the {limit} allowed; the tables of the model \
-         would take {memory}; leave the column out, or raise --max-states"
+        "column {column:?} has {more}{states} different values, more than the {limit} allowed{why}; the tables of the \
+         model would take {memory}; leave the column out, or raise --max-states"
     )]
     TooManyStates {
         /// The column.
@@ -57,8 +61,27 @@ pub enum ScanError {
         states: usize,
         /// How many are allowed.
         limit: usize,
+        /// Why they are not numbers, where most are.
+        why: String,
         /// What they would take.
         memory: String,
+    },
+    /// Too many states of all columns together.
+    #[error(
+        "{states} states over all columns are too many: at most {limit}, for which the tables of the model take {memory}; \
+         the column with most is {column:?} ({most}); leave columns out, or cut numbers into fewer --bins"
+    )]
+    TooManyInAll {
+        /// How many.
+        states: usize,
+        /// How many there may be.
+        limit: usize,
+        /// What those take.
+        memory: String,
+        /// The column with most.
+        column: String,
+        /// How many it has.
+        most: usize,
     },
     /// Numbers with too many different values, and bins are not wanted.
     #[error(
@@ -99,9 +122,9 @@ pub enum ScanError {
         /// Those that are.
         known: String,
     },
-    /// Bins that are none.
-    #[error("column {column:?}: {bins} bins; at least 2 are needed")]
-    TooFewBins {
+    /// Too few bins, or too many.
+    #[error("column {column:?}: {bins} bins; between 2 and {MOST_BINS} are possible")]
+    BadBins {
         /// The column.
         column: String,
         /// How many were asked for.
@@ -116,8 +139,10 @@ pub enum Notice {
     Binned {
         /// The column.
         column: String,
-        /// How many different numbers it has, or more.
+        /// How many different numbers it has.
         numbers: usize,
+        /// Or more.
+        or_more: bool,
         /// How many bins.
         bins: usize,
     },
@@ -128,10 +153,10 @@ pub enum Notice {
         /// Columns that have any.
         columns: usize,
     },
-    /// A column whose cells are all the same (or all missing).
+    /// Columns whose cells are all the same (or all missing).
     Constant {
-        /// The column.
-        column: String,
+        /// The columns.
+        columns: Vec<String>,
     },
 }
 
@@ -147,22 +172,22 @@ struct Column {
     missing: usize,
     /// Some cell was text by its type, so digits are not numbers.
     typed_text: bool,
-    /// Once there are too many labels for the map: numbers, thinned out.
+    /// Once there are too many labels for the map: numbers, or a sample of them, and how many there were.
     sample: Vec<f64>,
-    every: usize,
-    skipped: usize,
+    numbers: u64,
     not_a_number: Option<Box<str>>,
 }
 
 impl Column {
-    fn label(&mut self, text: &str) {
+    fn label(&mut self, text: &str, most_labels: usize) {
         match text {
             "0" => self.zeros += 1,
             "1" => self.ones += 1,
+            _ if self.overflow => self.many(text),
             _ => {
                 if let Some(count) = self.labels.get_mut(text) {
                     *count += 1;
-                } else if self.labels.len() < MOST_LABELS {
+                } else if self.labels.len() < most_labels {
                     self.labels.insert(text.into(), 1);
                 } else {
                     self.many(text);
@@ -175,7 +200,6 @@ impl Column {
     fn many(&mut self, text: &str) {
         if !self.overflow {
             self.overflow = true;
-            self.every = 1;
             let mut labels: Vec<_> = self.labels.iter().collect();
             labels.sort();
             let counted: Vec<(f64, usize)> =
@@ -190,41 +214,38 @@ impl Column {
         }
     }
 
+    /// Vitter's reservoir, with chance that is the same every time.
     fn keep(&mut self, value: f64) {
-        self.skipped += 1;
-        if self.skipped < self.every {
+        self.numbers += 1;
+        if self.sample.len() < MOST_NUMBERS {
+            self.sample.push(value);
             return;
         }
-        self.skipped = 0;
-        self.sample.push(value);
-        if self.sample.len() == MOST_NUMBERS {
-            let mut place = 0;
-            self.sample.retain(|_| {
-                place += 1;
-                place % 2 == 0
-            });
-            self.every *= 2;
+        let place = (u128::from(mix(self.numbers)) * u128::from(self.numbers)) >> 64;
+        if let Some(kept) = self.sample.get_mut(place as usize) {
+            *kept = value;
         }
     }
 
-    fn observe(&mut self, cell: Cell<'_>, missing: &[String], buffer: &mut String) {
+    fn observe(&mut self, cell: Cell<'_>, settings: &ScanSettings, buffer: &mut String) {
+        let most_labels = MOST_LABELS.max(settings.max_states + 1);
         match cell {
             Cell::Field("0") => self.zeros += 1,
             Cell::Field("1") => self.ones += 1,
             Cell::Missing => self.missing += 1,
             Cell::Real(value) if value.is_nan() => self.missing += 1,
             Cell::Field(text) | Cell::Text(text) => {
-                if missing.iter().any(|missing| missing == text) {
+                if settings.missing.iter().any(|missing| missing == text) {
                     self.missing += 1;
                 } else {
                     self.typed_text |= matches!(cell, Cell::Text(_));
-                    self.label(text);
+                    self.label(text, most_labels);
                 }
             }
             typed => {
                 buffer.clear();
                 write!(buffer, "{typed}").expect("memory");
-                self.label(buffer);
+                self.label(buffer, most_labels);
             }
         }
     }
@@ -234,6 +255,11 @@ impl Column {
         all.extend([("0", self.zeros), ("1", self.ones)].into_iter().filter(|&(_, count)| count > 0));
         all.sort();
         all
+    }
+
+    /// Is every number the only one that f64 takes for it?
+    fn is_exact(&self) -> bool {
+        self.counted().iter().all(|(text, _)| exact_number(text).is_some())
     }
 
     /// Distinct numbers with how often each was seen, rising; or a label that is not a number.
@@ -261,9 +287,11 @@ impl Column {
     fn all_numbers(&self) -> Vec<f64> {
         let mut all = if self.overflow {
             let mut all = self.sample.clone();
-            let every = self.every.max(1);
-            all.extend(std::iter::repeat_n(0.0, self.zeros / every));
-            all.extend(std::iter::repeat_n(1.0, self.ones / every));
+            // As many as the sample would have of them.
+            let share = all.len() as f64 / self.numbers.max(1) as f64;
+            let sampled = |count: usize| (count as f64 * share).round() as usize;
+            all.extend(std::iter::repeat_n(0.0, sampled(self.zeros)));
+            all.extend(std::iter::repeat_n(1.0, sampled(self.ones)));
             all
         } else {
             let numbers = self.numbers().unwrap_or_default();
@@ -281,6 +309,15 @@ fn quantiles(rising: &[f64], bins: usize) -> Vec<f64> {
     let mut edges: Vec<f64> = (1..bins).filter_map(edge).copied().collect();
     edges.dedup();
     edges
+}
+
+/// What tables over so many states take: rates in f64 and f32, and counts, for every pair of states.
+fn memory(states: usize) -> String {
+    match 20.0 * (states as f64).powi(2) {
+        bytes if bytes < 1e6 => format!("{:.0} kB", bytes / 1e3),
+        bytes if bytes < 1e9 => format!("{:.0} MB", bytes / 1e6),
+        bytes => format!("{:.1} GB", bytes / 1e9),
+    }
 }
 
 /// Sees all cells of the files that define a schema.
@@ -308,7 +345,7 @@ impl Scan {
     /// When there is no such column.
     #[inline]
     pub fn observe(&mut self, column: usize, cell: Cell<'_>) {
-        self.columns[column].observe(cell, &self.settings.missing, &mut self.buffer);
+        self.columns[column].observe(cell, &self.settings, &mut self.buffer);
     }
 
     /// Has no cell of any column been observed?
@@ -341,11 +378,12 @@ impl Scan {
             if !names.contains(column) {
                 return Err(ScanError::NoSuchColumn { column: column.clone(), known: names.join(", ") });
             }
-            if bins < 2 {
-                return Err(ScanError::TooFewBins { column: column.clone(), bins });
+            if !(2..=MOST_BINS).contains(&bins) {
+                return Err(ScanError::BadBins { column: column.clone(), bins });
             }
         }
         let mut notices = Vec::new();
+        let mut constant = Vec::new();
         let (mut cells, mut with_missing) = (0, 0);
         let mut variables = Vec::new();
         for (column, name) in self.columns.iter().zip(names) {
@@ -360,30 +398,38 @@ impl Scan {
             let variable = Variable { name, states, missing: column.missing > 0 };
             let seen = column.counted().len() + usize::from(column.missing > 0);
             if seen == 1 && !column.overflow {
-                notices.push(Notice::Constant { column: variable.name.clone() });
+                constant.push(variable.name.clone());
             }
             variables.push(variable);
         }
         if cells > 0 {
             notices.insert(0, Notice::Missing { cells, columns: with_missing });
         }
+        if !constant.is_empty() {
+            notices.push(Notice::Constant { columns: constant });
+        }
+        let states: usize = variables.iter().map(Variable::len).sum();
+        if let Some(widest) = variables.iter().max_by_key(|variable| variable.len())
+            && states > MAX_STATES
+        {
+            return Err(ScanError::TooManyInAll {
+                states,
+                limit: MAX_STATES,
+                memory: memory(MAX_STATES),
+                column: widest.name.clone(),
+                most: widest.len(),
+            });
+        }
         Ok((Schema { variables, header, missing: self.settings.missing }, notices))
     }
 
-    /// What the tables of a model take with so many states of this column, and the others as they are: rates in f64 and
-    /// f32, and counts, for every pair of states.
+    /// What the tables of a model take with so many states of this column, and the others as they are.
     fn memory(&self, column: &Column, states: usize) -> String {
         let limit = self.settings.max_states;
         let of = |other: &Column| {
             if std::ptr::eq(other, column) { states } else { other.counted().len().min(limit) }
         };
-        let total: usize = self.columns.iter().map(of).sum();
-        let bytes = 20.0 * (total as f64).powi(2);
-        match bytes {
-            b if b < 1e6 => format!("{:.0} kB", b / 1e3),
-            b if b < 1e9 => format!("{:.0} MB", b / 1e6),
-            b => format!("{:.1} GB", b / 1e9),
-        }
+        memory(self.columns.iter().map(of).sum())
     }
 
     fn states(&self, column: &Column, name: &str, notices: &mut Vec<Notice>) -> Result<States, ScanError> {
@@ -423,13 +469,18 @@ impl Scan {
                 if asked.is_some() || (many && self.settings.bin_numbers) {
                     let all = column.all_numbers();
                     let edges = quantiles(&all, asked.unwrap_or(DEFAULT_BINS));
+                    let (or_more, bins) = (column.overflow, edges.len() + 1);
                     let (column, numbers) = (name.to_owned(), numbers.len());
-                    notices.push(Notice::Binned { column, numbers, bins: edges.len() + 1 });
+                    notices.push(Notice::Binned { column, numbers, or_more, bins });
                     return Ok(States::Bins(edges));
                 }
                 if many {
                     let (column, states) = (name.to_owned(), numbers.len());
                     return Err(ScanError::TooManyNumbers { column, more, states, limit });
+                }
+                if !column.is_exact() {
+                    // Digits that f64 would confuse with others are names.
+                    return Ok(States::Texts(labels.into_iter().map(|(text, _)| text.to_owned()).collect()));
                 }
                 let whole = |value: f64| value.fract() == 0.0 && value.abs() <= (1u64 << 53) as f64;
                 if numbers.iter().all(|&(value, _)| whole(value)) {
@@ -440,10 +491,17 @@ impl Scan {
             }
             Ok(_) => Ok(States::Texts(Vec::new())),
             Err(value) if asked.is_some() => Err(ScanError::NotNumbers { column: name.to_owned(), value }),
-            Err(_) if column.overflow || labels.len() > limit => {
+            Err(value) if column.overflow || labels.len() > limit => {
                 let states = labels.len();
                 let memory = self.memory(column, states);
-                Err(ScanError::TooManyStates { column: name.to_owned(), more, states, limit, memory })
+                let numbers = labels.iter().filter(|(text, _)| number(text).is_some()).count();
+                let why = match 2 * numbers > states && !column.typed_text {
+                    true => format!(
+                        " (most are numbers, but {value:?} is not: if it means a missing cell, say so with --na)"
+                    ),
+                    false => String::new(),
+                };
+                Err(ScanError::TooManyStates { column: name.to_owned(), more, states, limit, why, memory })
             }
             Err(_) => {
                 let mut texts: Vec<String> = labels.into_iter().map(|(text, _)| text.to_owned()).collect();
@@ -505,7 +563,7 @@ mod tests {
         let cells: Vec<String> = (0..800).map(|i| (f64::from(i) / 2.0).to_string()).collect();
         let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
         let (schema, notices) = scan(&cells, ScanSettings::default()).unwrap();
-        assert_eq!(notices, [Notice::Binned { column: "c".into(), numbers: 800, bins: 8 }]);
+        assert_eq!(notices, [Notice::Binned { column: "c".into(), numbers: 800, or_more: false, bins: 8 }]);
         let edges: Vec<f64> = (1..8).map(|i| f64::from(i) * 50.0).collect();
         assert_eq!(schema.variables[0].states, States::Bins(edges));
         let encoder = Encoder::new(&schema);
@@ -529,8 +587,54 @@ mod tests {
         assert_eq!(edges.len(), 7);
         for (i, edge) in edges.iter().enumerate() {
             let expected = 187_500.0 * (i + 1) as f64;
-            assert!((edge - expected).abs() < 3_000.0, "{edge} {expected}");
+            assert!((edge - expected).abs() < 6_000.0, "{edge} {expected}");
         }
+    }
+
+    /// Values that come again after there are too many to tell apart count as often as they come.
+    #[test]
+    fn quantiles_count_repetitions_among_many_numbers() {
+        let mut scan = Scan::new(1, ScanSettings::default());
+        for i in 0..200_000u64 {
+            let value = if i % 2 == 0 {
+                "5.000".to_owned()
+            } else {
+                format!("{:.5}", (i * 7919 % 200_000) as f64 / 20_000.0)
+            };
+            scan.observe(0, Cell::Field(&value));
+        }
+        let (schema, notices) = scan.finish(vec!["c".into()], true).unwrap();
+        assert!(matches!(notices[0], Notice::Binned { or_more: true, .. }));
+        let States::Bins(edges) = &schema.variables[0].states else { panic!("bins") };
+        // Half of the rows are 5: octiles at 2.5, 5 (four times), 7.5.
+        assert_eq!(edges.len(), 4, "{edges:?}");
+        for (edge, expected) in edges.iter().zip([2.5, 5.0, 5.0, 7.5]) {
+            assert!((edge - expected).abs() < 0.1, "{edges:?}");
+        }
+    }
+
+    #[test]
+    fn large_numbers_can_be_cut_into_bins() {
+        let cells: Vec<String> =
+            (0..100u64).map(|i| (1_700_000_000_000_000_000 + i * 1_000_000_007).to_string()).collect();
+        let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+        let (schema, _) = scan(&cells, ScanSettings::default()).unwrap();
+        assert_eq!(schema.variables[0].len(), 8);
+        let mut real = Scan::new(1, ScanSettings::default());
+        [1e17, 2.5].iter().for_each(|&value| real.observe(0, Cell::Real(value)));
+        let (schema, _) = real.finish(vec!["c".into()], true).unwrap();
+        assert_eq!(schema.variables[0].states, States::Reals(vec![2.5, 1e17]));
+    }
+
+    #[test]
+    fn too_many_states_in_all_are_refused_before_anything_is_counted() {
+        let mut scan = Scan::new(300, ScanSettings::default());
+        for column in 0..300 {
+            (0..60).for_each(|i| scan.observe(column, Cell::Text(&format!("word{i}"))));
+        }
+        let names = (0..300).map(|i| format!("c{i}")).collect();
+        let error = scan.finish(names, true).unwrap_err();
+        assert!(matches!(error, ScanError::TooManyInAll { states: 18_000, most: 60, .. }), "{error}");
     }
 
     #[test]

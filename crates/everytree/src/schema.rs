@@ -27,7 +27,8 @@ impl fmt::Display for Cell<'_> {
             Cell::Missing => Ok(()),
             Cell::Field(text) | Cell::Text(text) => f.write_str(text),
             Cell::Integer(number) => write!(f, "{number}"),
-            Cell::Real(number) => write!(f, "{number}"),
+            // With an exponent where it is large: 1e17 is a number, its digits would be a name.
+            Cell::Real(number) => write!(f, "{number:?}"),
             Cell::Boolean(value) => write!(f, "{value}"),
         }
     }
@@ -178,16 +179,20 @@ impl Schema {
     }
 }
 
-/// A number that f64 holds exactly, or at least one that no other number was rounded to: digits beyond 2⁵³ are names.
+/// A finite number.
 pub(crate) fn number(text: &str) -> Option<f64> {
-    const EXACT: f64 = (1u64 << 53) as f64;
     let first = *text.as_bytes().first()?;
     if !(first.is_ascii_digit() || matches!(first, b'-' | b'+' | b'.')) {
         return None;
     }
-    let value: f64 = text.parse().ok()?;
+    text.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// A number that is not confused with another one: digits beyond 2⁵³ are names.
+pub(crate) fn exact_number(text: &str) -> Option<f64> {
+    const EXACT: f64 = (1u64 << 53) as f64;
     let digits_only = text.bytes().skip(1).all(|byte| byte.is_ascii_digit());
-    (value.is_finite() && !(digits_only && value.abs() > EXACT)).then_some(value)
+    number(text).filter(|value| !digits_only || value.abs() <= EXACT)
 }
 
 /// `false` or `true`, in one of the usual spellings.

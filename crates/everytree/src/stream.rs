@@ -10,7 +10,7 @@ pub(crate) fn stream(seed: u64, purpose: &str, block: u64) -> Pcg64 {
 }
 
 /// Steele, Lea and Flood's SplitMix64: neighbouring numbers end far apart.
-fn mix(x: u64) -> u64 {
+pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,7 +1,7 @@
 //! Learning: it learns, it normalises, it repeats itself to the bit, and it stops in good order.
 
 use everytree::file::{Checkpoint, TableFacts};
-use everytree::forest::Cpu;
+use everytree::forest::{Backend, Cpu};
 use everytree::learn::{
     Data, Ended, LearnError, Progress, Settings, SettingsError, State, Watch, edge_posteriors, evaluate,
 };
@@ -52,11 +52,12 @@ fn learn(settings: &Settings, pairs: Pairs, watch: &mut dyn Watch<Moat>) -> (Sta
     (state, ended)
 }
 
-fn sum_of_probabilities(model: &Moat) -> f64 {
-    let mut all = Table::new(&STATES);
-    for number in 0..STATES.iter().product::<usize>() {
+fn sum_of_probabilities<B: Backend>(model: &Moat, backend: &B) -> f64 {
+    let states = model.states();
+    let mut all = Table::new(states);
+    for number in 0..states.iter().product::<usize>() {
         let mut rest = number;
-        let row: Vec<u16> = STATES
+        let row: Vec<u16> = states
             .iter()
             .map(|&count| {
                 let state = rest % count;
@@ -67,7 +68,7 @@ fn sum_of_probabilities(model: &Moat) -> f64 {
         all.push(&row);
     }
     let all = all.unique();
-    evaluate(model, &all, &judge()).unwrap().log_likelihood.iter().map(|log| log.exp()).sum()
+    evaluate(model, &all, backend).unwrap().log_likelihood.iter().map(|log| log.exp()).sum()
 }
 
 #[test]
@@ -80,9 +81,40 @@ fn learning_improves_validation_and_stays_normalised() {
         assert!(best.valid > state.history[0].valid + 0.02, "{pairs:?}: {:?}", state.history);
         assert!((evaluate(&state.best, &rows(200, 2), &judge()).unwrap().mean - best.valid).abs() < 1e-12);
         for model in [&state.best, &state.model] {
-            let sum = sum_of_probabilities(model);
-            assert!((sum - 1.0).abs() <= 1e-9, "{pairs:?}: {sum}");
+            let (double, single) =
+                (sum_of_probabilities(model, &judge()), sum_of_probabilities(model, &Cpu::<f32>::new()));
+            assert!((double - 1.0).abs() <= 1e-9, "{pairs:?}: {double}");
+            assert!((single - 1.0).abs() <= 1e-5, "{pairs:?}: {single}");
         }
+    }
+}
+
+/// The same with nothing but binary variables, learned in either precision.
+#[test]
+fn binary_models_stay_normalised() {
+    let states = [2; 9];
+    let mut rng = Pcg64::seed_from_u64(8);
+    let mut table = Table::new(&states);
+    for _ in 0..500 {
+        let first = rng.random_bool(0.3);
+        let row: [u16; 9] =
+            std::array::from_fn(|v| u16::from(rng.random_bool(if first { 0.8 } else { 0.05 * v as f64 })));
+        table.push(&row);
+    }
+    let data = table.unique();
+    let counts = PairCounts::new(&states, &data.table, &data.weights);
+    let learned = |double: bool| {
+        let mut state = State::new(Moat::from_counts(&counts, Pairs::Lambda, 1.0).unwrap());
+        let (data, settings) = (Data { train: &data, valid: &data }, settings(20));
+        match double {
+            true => state.run(data, &settings, &Cpu::<f64>::new(), &judge(), &mut ()).unwrap(),
+            false => state.run(data, &settings, &Cpu::<f32>::new(), &judge(), &mut ()).unwrap(),
+        };
+        state.model
+    };
+    for model in [learned(false), learned(true)] {
+        assert!((sum_of_probabilities(&model, &judge()) - 1.0).abs() <= 1e-9);
+        assert!((sum_of_probabilities(&model, &Cpu::<f32>::new()) - 1.0).abs() <= 1e-5);
     }
 }
 
@@ -156,6 +188,7 @@ fn a_run_that_was_put_aside_ends_like_one_that_was_not() {
             schema: Schema::anonymous(&STATES),
             train: facts.clone(),
             valid: facts,
+            holdout: None,
         };
         let read = Checkpoint::from_bytes(&checkpoint.to_bytes()).unwrap();
         assert_eq!(read, checkpoint);

@@ -1,8 +1,10 @@
 //! The model file: what is written is read, and nothing else gets through.
 
-use everytree::file::{ContentError, FORMAT, FileError, ModelFile, Provenance, Results, TableFacts};
+use everytree::file::{
+    Checkpoint, ContentError, FORMAT, FileError, ModelFile, Provenance, Results, TableFacts,
+};
 use everytree::forest::Cpu;
-use everytree::learn::{Epoch, Settings, evaluate};
+use everytree::learn::{Epoch, Settings, State, evaluate};
 use everytree::model::{Learnable, Moat, Pairs};
 use everytree::schema::{Schema, States, Variable};
 use everytree::table::Table;
@@ -177,10 +179,30 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Pcg64) {
 
 fn fuzz(seed: u64, rounds: u64) {
     let originals = [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables].map(|pairs| example(pairs).to_bytes());
+    let model = example(Pairs::Lambda);
+    let mut state = State::new(model.model);
+    state.history = model.provenance.results.unwrap().history;
+    let facts = model.provenance.train.unwrap();
+    let checkpoint = Checkpoint {
+        state,
+        settings: Settings::paper(5),
+        precision: "f32".into(),
+        schema: model.schema,
+        train: facts.clone(),
+        valid: facts,
+        holdout: Some(0.1),
+    };
+    let checkpoint = checkpoint.to_bytes();
+    assert!(Checkpoint::from_bytes(&checkpoint).is_ok());
     for round in 0..rounds {
         let mut rng = Pcg64::seed_from_u64(seed.wrapping_add(round));
         let mut bytes = originals[rng.random_range(0..3)].clone();
         mutate(&mut bytes, &mut rng);
+        let mut damaged = checkpoint.clone();
+        mutate(&mut damaged, &mut rng);
+        if let Ok(read) = Checkpoint::from_bytes(&damaged) {
+            assert!(read.state.best_epoch().is_none_or(|best| best.epoch <= read.state.epochs()));
+        }
         if let Ok(file) = ModelFile::from_bytes(&bytes) {
             let cpu = Cpu::<f64>::new();
             let mut table = Table::new(file.model.states());

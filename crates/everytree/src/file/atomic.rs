@@ -39,11 +39,14 @@ pub fn write_through<E>(
         let kind = error.kind();
         io::Error::new(kind, format!("no file can be made in the folder {}: {kind}", folder.display()))
     };
-    let mut file = BufWriter::new(builder.tempfile_in(folder).map_err(refused)?);
-    if let Err(error) = write(&mut file) {
+    let file = builder.tempfile_in(folder).map_err(refused)?;
+    // Past the wrapper, whose errors name a file that nobody has heard of.
+    let mut buffer = BufWriter::new(file.as_file());
+    if let Err(error) = write(&mut buffer) {
         return Ok(Err(error));
     }
-    let file = file.into_inner().map_err(|error| error.into_error())?;
+    buffer.flush()?;
+    drop(buffer);
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| error.error)?;
     Ok(Ok(()))

@@ -25,6 +25,8 @@ pub struct Checkpoint {
     pub train: TableFacts,
     /// The rows it validates with.
     pub valid: TableFacts,
+    /// The fraction of rows held out for validation, where there is no file for it.
+    pub holdout: Option<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,6 +42,7 @@ struct Description {
     history: Vec<Epoch>,
     train: TableFacts,
     valid: TableFacts,
+    holdout: Option<f64>,
     schema: Schema,
 }
 
@@ -59,6 +62,7 @@ impl Checkpoint {
             history: state.history.clone(),
             train: self.train.clone(),
             valid: self.valid.clone(),
+            holdout: self.holdout,
             schema: self.schema.clone(),
         };
         let mut tensors = vec![
@@ -79,6 +83,20 @@ impl Checkpoint {
         let description: Description = unpacked.description()?;
         let states = description.schema.states();
         let fit = |what: String| ContentError::Model(what);
+        let sense = |what: &str| ContentError::Description(what.to_owned());
+        if description.family != "moat" {
+            return Err(ContentError::Description(format!("unknown family {:?}", description.family)));
+        }
+        if !["f32", "f64"].contains(&description.precision.as_str()) {
+            return Err(ContentError::Description(format!("unknown precision {:?}", description.precision)));
+        }
+        if description.history.iter().enumerate().any(|(place, epoch)| epoch.epoch != place) {
+            return Err(sense("the epochs of its history are not in order"));
+        }
+        if description.pairs == Pairs::Tables {
+            return Err(sense("known tables are not learned"));
+        }
+        description.settings.check().map_err(|error| fit(error.to_string()))?;
         let model = |name: &str| {
             Moat::from_parameters(states.clone(), description.pairs, unpacked.numbers(name)?)
                 .map_err(|error| fit(error.to_string()))
@@ -98,8 +116,8 @@ impl Checkpoint {
         let average = unpacked.maybe("average")?.map(|_| list("average")).transpose()?;
         description.schema.check().map_err(fit)?;
         let state = State { model, best, adam, average, history: description.history };
-        let Description { settings, precision, schema, train, valid, .. } = description;
-        Ok(Self { state, settings, precision, schema, train, valid })
+        let Description { settings, precision, schema, train, valid, holdout, .. } = description;
+        Ok(Self { state, settings, precision, schema, train, valid, holdout })
     }
 
     /// Writes the file, whole or not at all.

@@ -45,7 +45,7 @@ pub use codes::Codes;
 pub use counts::Counts;
 pub use cpu::{Cpu, Prepared, Trace};
 pub use frechet::binary_ratios;
-pub use tables::{Line, Tables};
+pub use tables::{Line, MAX_STATES, Tables};
 
 use thiserror::Error;
 

@@ -5,7 +5,7 @@ use crate::spanning::Kind;
 use rayon::prelude::*;
 
 /// Most states over all variables: the square of it is a table.
-const MAX_STATES: usize = 1 << 14;
+pub const MAX_STATES: usize = 1 << 14;
 
 /// The rate of every pair of states of every pair of variables: one square matrix over *all states of all variables*.
 ///

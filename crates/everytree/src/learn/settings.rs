@@ -40,6 +40,9 @@ impl Settings {
         if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
             return Err(SettingsError::LearningRate(self.learning_rate));
         }
+        if self.patience == Some(0) {
+            return Err(SettingsError::NoPatience);
+        }
         match self.averaging {
             Some(decay) if !(0.0..1.0).contains(&decay) => Err(SettingsError::Averaging(decay)),
             _ => Ok(()),
@@ -63,6 +66,9 @@ pub enum SettingsError {
     /// Batches without rows.
     #[error("a batch needs at least one row")]
     NoBatch,
+    /// No patience at all.
+    #[error("a patience of 0 epochs would end before it begins; at least 1")]
+    NoPatience,
     /// A step length that leads nowhere.
     #[error("the learning rate is {0}; it must be positive and finite")]
     LearningRate(f64),

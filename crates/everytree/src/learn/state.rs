@@ -96,6 +96,12 @@ pub enum LearnError {
         /// What was not finite.
         what: &'static str,
     },
+    /// A validation that is not a number.
+    #[error("epoch {epoch}: the validation is not finite; try a smaller --lr")]
+    ValidationNotFinite {
+        /// The epoch, from 1.
+        epoch: usize,
+    },
     /// No rows.
     #[error("there are no rows to {0}")]
     NoRows(&'static str),
@@ -146,7 +152,7 @@ impl<M: Learnable> State<M> {
         let mut stats = self.model.stats(&ready);
         let mut gradient = vec![0.0; self.model.parameters().len()];
         while self.epochs() < settings.epochs {
-            let since_best = self.epochs() - self.best_epoch().map_or(0, |best| best.epoch);
+            let since_best = self.epochs().saturating_sub(self.best_epoch().map_or(0, |best| best.epoch));
             if settings.patience.is_some_and(|patience| since_best >= patience) {
                 return Ok(Ended::Patience);
             }
@@ -170,7 +176,7 @@ impl<M: Learnable> State<M> {
             }
             let valid = evaluate(&candidate, data.valid, judge)?.mean;
             if !valid.is_finite() {
-                return Err(LearnError::NotFinite { epoch, batch: 0, what: "the validation" });
+                return Err(LearnError::ValidationNotFinite { epoch });
             }
             if self.best_epoch().is_none_or(|best| valid > best.valid) {
                 next.best = candidate;
