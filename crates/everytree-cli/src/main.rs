@@ -15,6 +15,7 @@ mod fit;
 mod given;
 mod inspect;
 mod manual;
+mod map;
 mod progress;
 mod query;
 mod report;
@@ -42,6 +43,7 @@ enum Command {
     Inspect(inspect::Inspect),
     Query(query::Query),
     Sample(sample::Sample),
+    Map(map::Map),
     Demo(demo::Demo),
     Trees(trees::Trees),
     Man(manual::Man),
@@ -65,6 +67,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Inspect(command) => command.run(),
         Command::Query(command) => command.run(),
         Command::Sample(command) => command.run(),
+        Command::Map(command) => command.run(),
         Command::Demo(command) => command.run(),
         Command::Trees(command) => command.run(),
         Command::Man(command) => command.run(),

@@ -88,6 +88,33 @@ fn questions_that_make_no_sense_are_refused() {
 }
 
 #[test]
+fn samples_and_most_probable_rows_keep_what_is_given() {
+    let folder = model();
+    let arguments = ["sample", "t.everytree", "-n", "50", "--given", "umbrella=true"];
+    let text = String::from_utf8(everytree(folder.path(), &arguments).stdout).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("weather,mood,umbrella"));
+    assert!(lines.clone().all(|line| line.ends_with(",true")));
+    assert_eq!(lines.count(), 50);
+    let to_file = [&arguments[..], &["--out", "s.csv", "--json"]].concat();
+    assert_eq!(json(&everytree(folder.path(), &to_file))["rows"], 50);
+    assert_eq!(std::fs::read_to_string(folder.path().join("s.csv")).unwrap(), text);
+
+    let map = json(&everytree(
+        folder.path(),
+        &["map", "t.everytree", "-n", "2", "--given", "umbrella=true", "--json"],
+    ));
+    let rows = map["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(
+        (&rows[0]["values"]["umbrella"], &rows[0]["values"]["weather"]),
+        (&"true".into(), &"rain".into())
+    );
+    assert_eq!(rows[0]["proven"], true);
+    assert!(rows[0]["log_likelihood"].as_f64().unwrap() >= rows[1]["log_likelihood"].as_f64().unwrap());
+}
+
+#[test]
 fn the_same_seed_gives_the_same_answer_on_any_number_of_threads() {
     let folder = model();
     let ask = |threads: &str, seed: &str| {

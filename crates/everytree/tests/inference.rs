@@ -1,6 +1,8 @@
 //! Posteriors against enumeration, and error bars that mean what they say.
 
-use everytree::infer::{Drawn, Effort, Evidence, InferError, Method, posterior, sample};
+use everytree::infer::{
+    Drawn, Effort, Evidence, InferError, Method, Search, most_probable, posterior, sample,
+};
 use everytree::model::{Density, Moat, Pairs};
 use everytree::table::Table;
 
@@ -279,4 +281,76 @@ fn impossible_evidence_has_no_samples() {
     evidence.set(0, &[0]).unwrap();
     evidence.set(1, &[1]).unwrap();
     assert_eq!(sample(&asked, &evidence, 10, 0), Err(InferError::Impossible));
+}
+
+/// The logarithm of the probability of rows.
+fn log_p(density: &dyn Density, rows: &[Vec<u16>]) -> Vec<f64> {
+    let mut table = Table::new(density.states());
+    rows.iter().for_each(|row| table.push(row));
+    let mut out = vec![0.0; rows.len()];
+    density.log_p(table.codes(), &mut out).unwrap();
+    out
+}
+
+#[test]
+fn the_most_probable_rows_of_small_models_are_proven() {
+    for which in 0..4 {
+        let moat = moat(30 + which as u64);
+        let asked = moat.asked().unwrap();
+        let evidence = some_evidence(which);
+        let found = most_probable(&asked, &evidence, 5, Search::default()).unwrap();
+        assert_eq!(found.len(), 5);
+        // All rows, the best first.
+        let mut all: Vec<f64> = Vec::new();
+        for number in 0..STATES.iter().product::<usize>() {
+            let mut left = number;
+            let row: Vec<u16> = STATES
+                .iter()
+                .map(|&count| {
+                    let state = left % count;
+                    left /= count;
+                    state as u16
+                })
+                .collect();
+            let likelihood: f64 = (0..6).map(|v| evidence.of(v)[usize::from(row[v])]).product();
+            if likelihood > 0.0 {
+                all.push(log_p(&asked, &[row])[0] + likelihood.ln());
+            }
+        }
+        all.sort_by(|a, b| b.total_cmp(a));
+        for (found, expected) in found.iter().zip(all) {
+            assert!(found.proven);
+            let likelihood: f64 = (0..6).map(|v| evidence.of(v)[usize::from(found.row[v])]).product();
+            assert!((found.log_p + likelihood.ln() - expected).abs() < 1e-12);
+            assert!((found.log_p - log_p(&asked, std::slice::from_ref(&found.row))[0]).abs() < 1e-12);
+        }
+    }
+}
+
+/// On models too large to enumerate, the search does not fall behind ten thousand samples; and its figures are exact.
+#[test]
+fn the_search_is_never_worse_than_ten_thousand_samples() {
+    let states = vec![2; 40];
+    for seed in 0..3 {
+        let mut moat = Moat::random(states.clone(), Pairs::Lambda, seed).unwrap();
+        // Stronger ties than chance gives.
+        everytree::model::Learnable::parameters_mut(&mut moat)
+            .iter_mut()
+            .for_each(|parameter| *parameter *= 1.5);
+        let asked = moat.asked().unwrap();
+        let mut evidence = Evidence::none(&states);
+        (0..5).for_each(|v| evidence.set(v, &[(v + seed as usize) % 2]).unwrap());
+        let found = most_probable(&asked, &evidence, 3, Search::default()).unwrap();
+        assert!(!found[0].proven && found[0].log_p >= found[1].log_p && found[0].row != found[1].row);
+        assert!((found[0].log_p - log_p(&asked, std::slice::from_ref(&found[0].row))[0]).abs() < 1e-9);
+        assert!((0..5).all(|v| usize::from(found[0].row[v]) == (v + seed as usize) % 2));
+        let (rows, _) = sample(&asked, &evidence, 10_000, seed).unwrap();
+        let best = log_p(&asked, &rows).into_iter().fold(f64::NEG_INFINITY, f64::max);
+        assert!(found[0].log_p >= best, "{} {best}", found[0].log_p);
+        assert_eq!(
+            most_probable(&asked, &evidence, 3, Search::default()).unwrap(),
+            found,
+            "the same every time"
+        );
+    }
 }

@@ -1,13 +1,14 @@
 //! Asking a model: exact answers on one tree, from which everything else is made.
 //!
 //! [`posterior`] gives the probability of every state of every variable given [`Evidence`], with its error: by enumeration, or from
-//! random trees. [`sample`] draws rows. [`Messages`] are the exact answers on one tree.
+//! random trees. [`sample`] draws rows, [`most_probable`] finds the best ones. [`Messages`] are the exact answers on one tree.
 
 mod estimate;
 mod evidence;
 mod exact;
 mod importance;
 mod messages;
+mod most_probable;
 mod proposal;
 mod query;
 mod sample;
@@ -15,6 +16,7 @@ mod sample;
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
 pub use messages::Messages;
+pub use most_probable::{MostProbable, Search, most_probable};
 pub use query::{Effort, Method, Posterior, posterior};
 pub use sample::{Drawn, sample};
 
