@@ -4,8 +4,9 @@
 //!
 //! - [`schema`], [`scan`], [`table`]: names, states and labels; encoded rows. (Files are read by the crate `everytree-read`.)
 //! - [`model`]: distributions over rows. [`model::Moat`] is the family of the paper.
+//! - [`infer`]: posteriors, samples and most probable rows given what is known.
 //! - [`learn`]: mini-batches, Adam, validation, checkpoints.
-//! - [`file`]: the model file.
+//! - [`mod@file`]: the model file.
 //!
 //! And the engine on which they stand:
 //!
