@@ -6,7 +6,7 @@ use crate::given::{column, evidence, split, state};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use everytree::file::ModelFile;
-use everytree::infer::{Effort, Estimate, InferError, Method, Posterior, posterior};
+use everytree::infer::{Effort, Estimate, InferError, Method, Posterior, posterior, posterior_by_what_fits};
 use everytree::schema::{Encoder, Schema};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -19,6 +19,7 @@ enum MethodChoice {
     Importance,
     Collapsed,
     Tilted,
+    BlockGibbs,
 }
 
 /// Probabilities of columns given the values of others.
@@ -37,7 +38,7 @@ pub struct Query {
     /// What is asked: a column, or one value of it (repeatable). Default: every column that is not known.
     #[arg(long, value_name = "COLUMN[=VALUE]")]
     target: Vec<String>,
-    /// auto, exact, importance, collapsed or tilted.
+    /// auto, exact, importance, collapsed, tilted or block-gibbs.
     #[arg(long, default_value = "auto", hide_possible_values = true)]
     method: MethodChoice,
     /// Standard error of probabilities that is good enough.
@@ -78,14 +79,19 @@ impl Query {
         let targets = self.targets(&file.schema, &known)?;
         let asked = file.model.asked()?;
         let method = match self.method {
-            MethodChoice::Auto => Method::that_fits(&asked, &known),
-            MethodChoice::Exact => Method::Exact,
-            MethodChoice::Importance => Method::Importance,
-            MethodChoice::Collapsed => Method::Collapsed,
-            MethodChoice::Tilted => Method::Tilted,
+            MethodChoice::Auto => None,
+            MethodChoice::Exact => Some(Method::Exact),
+            MethodChoice::Importance => Some(Method::Importance),
+            MethodChoice::Collapsed => Some(Method::Collapsed),
+            MethodChoice::Tilted => Some(Method::Tilted),
+            MethodChoice::BlockGibbs => Some(Method::BlockGibbs),
         };
         let effort = Effort { trees: self.trees, tolerance: Some(self.tolerance), seed: self.seed };
-        let found = match posterior(&asked, &known, method, effort) {
+        let found = match method {
+            None => posterior_by_what_fits(&asked, &known, effort),
+            Some(method) => posterior(&asked, &known, method, effort),
+        };
+        let found = match found {
             Err(InferError::Impossible) => {
                 note!("everytree: {}", InferError::Impossible);
                 return Ok(Outcome::No);
@@ -148,6 +154,10 @@ fn print_json(answers: &[Answer], found: &Posterior) -> Result<()> {
         "log_evidence_standard_error": number(found.log_evidence.standard_error),
         "answers": answers.iter().map(answer).collect::<Vec<_>>(),
     });
+    let mut object = object;
+    if let Some(r_hat) = found.r_hat {
+        object["r_hat"] = json!(r_hat);
+    }
     writeln!(std::io::stdout().lock(), "{object}")?;
     Ok(())
 }
@@ -174,6 +184,15 @@ fn print_table(answers: &[Answer], found: &Posterior) -> Result<()> {
     let evidence = found.log_evidence.value;
     match found.method {
         Method::Exact => writeln!(out, "\nexact; log-probability of what is known: {evidence:.4}")?,
+        Method::BlockGibbs => writeln!(
+            out,
+            "\nchains of {} steps in all (block Gibbs), worth {} independent ones, R-hat {:.3}; log-probability of what is \
+             known: {evidence:.4} ± {:.4}",
+            count(found.trees),
+            count(found.effective_sample_size as usize),
+            found.r_hat.unwrap_or(f64::NAN),
+            found.log_evidence.standard_error,
+        )?,
         method => writeln!(
             out,
             "\n{} random trees ({}), worth {} independent ones; log-probability of what is known: {evidence:.4} ± {:.4}",

@@ -30,7 +30,7 @@ fn model() -> tempfile::TempDir {
 #[test]
 fn answers_have_labels_and_add_up() {
     let folder = model();
-    for method in ["auto", "exact", "importance", "collapsed", "tilted"] {
+    for method in ["auto", "exact", "importance", "collapsed", "tilted", "block-gibbs"] {
         let arguments = ["query", "t.everytree", "--given", "umbrella=true", "--json", "--method", method];
         let answer = json(&everytree(folder.path(), &arguments));
         let answers = answer["answers"].as_array().unwrap();

@@ -1,10 +1,12 @@
 //! Posteriors against enumeration, and error bars that mean what they say.
 
 use everytree::infer::{
-    Drawn, Effort, Evidence, InferError, Method, Search, most_probable, posterior, sample,
+    Drawn, Effort, Evidence, InferError, Method, Search, most_probable, posterior, posterior_by_what_fits,
+    sample,
 };
 use everytree::model::{Density, Moat, Pairs};
 use everytree::table::Table;
+use rand::{RngExt, SeedableRng};
 
 const STATES: [usize; 6] = [2, 3, 2, 2, 4, 2];
 
@@ -82,7 +84,7 @@ fn enumeration_is_exact() {
 /// 95 % intervals over 200 seeds hold the exact value in 90 to 99 % of cases: posteriors and the probability of the evidence.
 #[test]
 fn intervals_cover_the_truth() {
-    for method in [Method::Importance, Method::Collapsed, Method::Tilted] {
+    for method in [Method::Importance, Method::Collapsed, Method::Tilted, Method::BlockGibbs] {
         for which in 0..3 {
             let moat = moat(which as u64 + 10);
             let asked = moat.asked().unwrap();
@@ -90,9 +92,11 @@ fn intervals_cover_the_truth() {
             let (expected, total) = brute_force(&asked, &evidence);
             let (mut covered, mut evidence_covered, mut cases) = (0, 0, 0);
             for seed in 0..200 {
-                let effort = Effort { trees: 1024, tolerance: None, seed };
+                // Chains need some length.
+                let trees = if method == Method::BlockGibbs { 2048 } else { 1024 };
+                let effort = Effort { trees, tolerance: None, seed };
                 let found = posterior(&asked, &evidence, method, effort).unwrap();
-                assert_eq!(found.trees, 1024);
+                assert_eq!(found.trees, trees);
                 let inside =
                     |value: f64, error: f64, truth: f64| u32::from((value - truth).abs() <= 1.96 * error);
                 evidence_covered +=
@@ -172,7 +176,7 @@ fn impossible_evidence_is_an_answer_not_a_loop() {
     let mut evidence = Evidence::none(&[2, 2]);
     evidence.set(0, &[0]).unwrap();
     evidence.set(1, &[1]).unwrap();
-    for method in [Method::Exact, Method::Importance, Method::Collapsed, Method::Tilted] {
+    for method in [Method::Exact, Method::Importance, Method::Collapsed, Method::Tilted, Method::BlockGibbs] {
         let effort = Effort { trees: 500, ..Effort::default() };
         assert_eq!(posterior(&asked, &evidence, method, effort), Err(InferError::Impossible), "{method:?}");
     }
@@ -351,6 +355,51 @@ fn the_search_is_never_worse_than_ten_thousand_samples() {
             most_probable(&asked, &evidence, 3, Search::default()).unwrap(),
             found,
             "the same every time"
+        );
+    }
+}
+
+/// A model of rows that are nearly all zeros or nearly all ones: no tree explains a row of both.
+fn two_camps(n: usize) -> Moat {
+    let states = vec![2; n];
+    let mut rng = rand_pcg::Pcg64::seed_from_u64(4);
+    let mut table = Table::new(&states);
+    for _ in 0..2000 {
+        let p = if rng.random_bool(0.5) { 0.97 } else { 0.03 };
+        let row: Vec<u16> = (0..n).map(|_| u16::from(rng.random_bool(p))).collect();
+        table.push(&row);
+    }
+    let counts = everytree::model::PairCounts::new(&states, &table, &vec![1.0; 2000]);
+    Moat::from_counts(&counts, Pairs::Lambda, 1.0).unwrap()
+}
+
+/// Evidence that hardly any tree explains: chains answer, and say that they did.
+#[test]
+fn chains_step_in_where_weights_collapse() {
+    let moat = two_camps(60);
+    let asked = moat.asked().unwrap();
+    let mut evidence = Evidence::none(asked.states());
+    (0..40).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let effort = Effort { trees: 20_000, ..Effort::default() };
+    let found = posterior_by_what_fits(&asked, &evidence, effort).unwrap();
+    assert_eq!(found.method, Method::BlockGibbs);
+    assert!(found.r_hat.unwrap() < 1.1, "{:?}", found.r_hat);
+}
+
+/// The same kind of evidence with little enough hidden to know the truth.
+#[test]
+fn chains_find_the_truth_where_weights_collapse() {
+    let moat = two_camps(40);
+    let asked = moat.asked().unwrap();
+    let mut evidence = Evidence::none(asked.states());
+    (0..29).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
+    let effort = Effort { trees: 20_000, ..Effort::default() };
+    let found = posterior(&asked, &evidence, Method::BlockGibbs, effort).unwrap();
+    for (found, truth) in found.states.iter().flatten().zip(truth.states.iter().flatten()) {
+        assert!(
+            (found.value - truth.value).abs() <= 5.0 * found.standard_error + 1e-9,
+            "{found:?} {truth:?}"
         );
     }
 }

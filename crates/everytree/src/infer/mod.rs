@@ -3,6 +3,7 @@
 //! [`posterior`] gives the probability of every state of every variable given [`Evidence`], with its error: by enumeration, or from
 //! random trees. [`sample`] draws rows, [`most_probable`] finds the best ones. [`Messages`] are the exact answers on one tree.
 
+mod block_gibbs;
 mod estimate;
 mod evidence;
 mod exact;
@@ -17,7 +18,7 @@ pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
 pub use messages::Messages;
 pub use most_probable::{MostProbable, Search, most_probable};
-pub use query::{Effort, Method, Posterior, posterior};
+pub use query::{Effort, Method, Posterior, posterior, posterior_by_what_fits};
 pub use sample::{Drawn, sample};
 
 use crate::model::ModelError;

@@ -219,7 +219,7 @@ fn climb<D: Density + ?Sized>(
 }
 
 /// The rates of trees given a complete row.
-fn rates_at<D: Density + ?Sized>(density: &D, row: &[u16]) -> Vec<f64> {
+pub(crate) fn rates_at<D: Density + ?Sized>(density: &D, row: &[u16]) -> Vec<f64> {
     let n = row.len();
     let mut rates = density.rates().to_vec();
     for v in 0..n {

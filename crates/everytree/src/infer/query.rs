@@ -4,7 +4,7 @@ use super::estimate::{Estimate, Sums};
 use super::evidence::Evidence;
 use super::importance::{PerTree, draw};
 use super::proposal::Proposal;
-use super::{InferError, exact};
+use super::{InferError, block_gibbs, exact};
 use crate::model::Density;
 use serde::Serialize;
 
@@ -20,6 +20,8 @@ pub enum Method {
     Collapsed,
     /// Trees that lean towards the evidence, posteriors from each.
     Tilted,
+    /// A tree given a row, a row given the tree, and so on, in several chains.
+    BlockGibbs,
 }
 
 impl Method {
@@ -66,6 +68,8 @@ pub struct Posterior {
     pub effective_sample_size: f64,
     /// Trees drawn.
     pub trees: usize,
+    /// Of chains: 1 where all of them tell the same, more where they have not mixed.
+    pub r_hat: Option<f64>,
 }
 
 /// Trees of the first round of the tilted proposal, and of the first look at the error.
@@ -94,6 +98,7 @@ pub fn posterior<D: Density + ?Sized>(
                 log_evidence: sure(log_evidence),
                 effective_sample_size: f64::INFINITY,
                 trees: 0,
+                r_hat: None,
             });
         }
         Method::Importance | Method::Collapsed => {
@@ -101,6 +106,7 @@ pub fn posterior<D: Density + ?Sized>(
             go_on(density, evidence, &Proposal::prior(density)?, per_tree, effort, "trees")
         }
         Method::Tilted => tilted(density, evidence, effort)?,
+        Method::BlockGibbs => return chains(density, evidence, effort),
     };
     if sums.effective() == 0.0 {
         return Err(InferError::Impossible);
@@ -111,7 +117,62 @@ pub fn posterior<D: Density + ?Sized>(
         log_evidence: sums.log_mean_weight(),
         effective_sample_size: sums.effective(),
         trees: sums.draws(),
+        r_hat: None,
     })
+}
+
+/// The method that fits: enumeration where it is cheap; else trees that lean towards the evidence; and where hardly one of
+/// those counts, chains.
+pub fn posterior_by_what_fits<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    effort: Effort,
+) -> Result<Posterior, InferError> {
+    /// Of the trees, so few may count.
+    const LEAST_SHARE: f64 = 0.01;
+    let method = Method::that_fits(density, evidence);
+    let found = posterior(density, evidence, method, effort)?;
+    let worst = found.states.iter().flatten().map(|state| state.standard_error).fold(0.0, f64::max);
+    let missed = effort.tolerance.is_some_and(|tolerance| worst > tolerance);
+    if method == Method::Exact || !missed || found.effective_sample_size > LEAST_SHARE * found.trees as f64 {
+        return Ok(found);
+    }
+    let chains = posterior(density, evidence, Method::BlockGibbs, effort)?;
+    let other = chains.states.iter().flatten().map(|state| state.standard_error).fold(0.0, f64::max);
+    Ok(if other < worst { chains } else { found })
+}
+
+/// Chains, longer and longer until the error is small enough; the probability of the evidence, which chains do not tell,
+/// comes from trees that lean towards it.
+fn chains<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    effort: Effort,
+) -> Result<Posterior, InferError> {
+    /// Steps of a chain at first.
+    const STEPS: usize = 64;
+    /// Chains whose halves differ by more than this have not mixed.
+    const MOST_R_HAT: f64 = 1.05;
+    let first = Proposal::tilted(density, evidence)?;
+    let look =
+        draw(density, evidence, &first, PerTree::Posterior, (effort.seed, "first trees"), 0..4 * FIRST);
+    let mut steps = STEPS;
+    loop {
+        let found = block_gibbs::run(density, evidence, steps, effort.seed)?;
+        let worst = found.states.iter().map(|state| state.standard_error).fold(0.0, f64::max);
+        let good = effort.tolerance.is_some_and(|tolerance| worst <= tolerance) && found.r_hat <= MOST_R_HAT;
+        if good || 2 * found.trees > effort.trees {
+            return Ok(Posterior {
+                method: Method::BlockGibbs,
+                states: by_variable(density, |i| found.states[i]),
+                log_evidence: look.log_mean_weight(),
+                effective_sample_size: found.effective,
+                trees: found.trees,
+                r_hat: Some(found.r_hat),
+            });
+        }
+        steps *= 2;
+    }
 }
 
 /// A first round with the edges between observed variables tilted; a second with all edges tilted by what the first found,
