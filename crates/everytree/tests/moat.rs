@@ -239,3 +239,19 @@ fn impossible_rows_are_minus_infinity() {
     assert_eq!(log_p[2], f64::NEG_INFINITY);
     assert!((log_p[0].exp() - 0.5).abs() < 1e-15 && (log_p[3].exp() - 0.5).abs() < 1e-15);
 }
+
+/// A table that no scaling brings to its margins is an error, not a model that does not normalise.
+#[test]
+fn a_model_either_normalises_or_is_refused() {
+    for spread in [10.0, 60.0, 200.0, 600.0] {
+        for seed in 0..20 {
+            let mut moat = Moat::random(vec![3, 4, 2], Pairs::Sinkhorn, seed).unwrap();
+            let tables = moat.sections()[1];
+            moat.parameters_mut()[tables..].iter_mut().for_each(|entry| *entry *= spread);
+            match moat.ready(&Cpu::<f64>::new()) {
+                Err(error) => assert!(matches!(error, ModelError::Unbalanced { .. }), "{error}"),
+                Ok(_) => assert!((sum::<f64>(&moat) - 1.0).abs() <= 1e-9, "{spread} {seed}"),
+            }
+        }
+    }
+}

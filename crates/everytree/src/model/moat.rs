@@ -11,15 +11,14 @@
 
 use super::counts::mutual_information;
 use super::pair::{Margin, lambda, sinkhorn};
-use super::{Density, Learnable, ModelError, PairCounts, TreeTables};
+use super::{Learnable, ModelError, PairCounts};
 use crate::forest::frechet::Frechet;
-use crate::forest::{Backend, Codes, Counts, Cpu, Tables};
+use crate::forest::{Backend, Codes, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::sync::Mutex;
 
 /// How the joint table of two variables is parameterised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +35,8 @@ pub enum Pairs {
 
 /// Edges with a mutual information below this have this weight at the start.
 const LEAST_INFORMATION: f64 = 1e-7;
+/// Margins of a table may be off by this much, relative to themselves.
+const MOST_OFF: f64 = 1e-10;
 /// Weights further than this below the largest (as logarithms) count as that far.
 const LEAST_LOG_WEIGHT: f64 = -600.0;
 
@@ -63,7 +64,7 @@ const LEAST_LOG_WEIGHT: f64 = -600.0;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moat {
-    states: Vec<usize>,
+    pub(super) states: Vec<usize>,
     pairs: Pairs,
     parameters: Vec<f64>,
     layout: Layout,
@@ -305,12 +306,12 @@ impl Moat {
         }
     }
 
-    fn pair(&self, e: usize) -> &[f64] {
+    pub(super) fn pair(&self, e: usize) -> &[f64] {
         &self.parameters[self.layout.pairs[e]..self.layout.pairs[e + 1]]
     }
 
     /// Weights as a symmetric matrix.
-    fn weight_matrix(&self) -> Vec<f64> {
+    pub(super) fn weight_matrix(&self) -> Vec<f64> {
         let n = self.states.len();
         let weights = self.weights();
         let mut matrix = vec![0.0; n * n];
@@ -324,18 +325,21 @@ impl Moat {
     }
 
     /// The joint tables that scaling gives, where the parameters lie.
-    fn scale_tables(&self, margins: &[Margin], joints: &mut [f64]) {
-        let first = self.layout.pairs[0];
+    fn scale_tables(&self, margins: &[Margin], joints: &mut [f64]) -> Result<(), ModelError> {
         let work = by_variable(&self.layout, &mut [], joints);
-        work.into_par_iter().for_each(|(v, _, joints)| {
+        work.into_par_iter().try_for_each(|(v, _, joints)| {
             let start = self.layout.pairs[v * v.saturating_sub(1) / 2];
-            debug_assert!(start >= first);
             for u in 0..v {
                 let e = edge(u, v);
                 let joint = &mut joints[self.layout.pairs[e] - start..self.layout.pairs[e + 1] - start];
-                sinkhorn::joint(&margins[u], &margins[v], self.pair(e), joint);
+                let off = sinkhorn::joint(&margins[u], &margins[v], self.pair(e), joint);
+                // False for a NaN, too.
+                if !(off <= MOST_OFF) {
+                    return Err(ModelError::Unbalanced { u, v, off });
+                }
             }
-        });
+            Ok(())
+        })
     }
 }
 
@@ -379,8 +383,8 @@ fn check_probabilities(p: &[f64], expected: f64, what: impl Fn() -> String) -> R
 
 /// A [`Moat`] made ready for a machine.
 pub struct Ready<B: Backend> {
-    margins: Vec<Margin>,
-    tables: Tables,
+    pub(super) margins: Vec<Margin>,
+    pub(super) tables: Tables,
     prepared: B::Prepared,
     trace: B::Trace,
     /// Joint tables by scaling, where the parameters of pairs lie; else empty.
@@ -471,7 +475,7 @@ impl Learnable for Moat {
         ready.margins = (0..n).map(|v| self.margin(v)).collect();
         let Ready { margins, tables, joints, .. } = ready;
         if self.pairs == Pairs::Sinkhorn {
-            self.scale_tables(margins, joints);
+            self.scale_tables(margins, joints)?;
         }
         let first = self.layout.pairs[0];
         tables.fill(|v, line| {
@@ -634,81 +638,8 @@ impl Learnable for Moat {
     }
 }
 
-/// A [`Moat`] made ready to be asked.
-pub struct Asked<'a> {
-    moat: &'a Moat,
-    backend: Cpu<f64>,
-    ready: Mutex<Vec<Ready<Cpu<f64>>>>,
-    tables: TreeTables,
-    weights: Vec<f64>,
-    /// `z`, where the rates of a tree are weights times this.
-    ratios: Tables,
-}
-
-impl Moat {
-    /// Everything that questions need, computed once.
-    pub fn asked(&self) -> Result<Asked<'_>, ModelError> {
-        let backend = Cpu::new().keeping(0);
-        let ready = self.ready(&backend)?;
-        let n = self.states.len();
-        let weights = self.weight_matrix();
-        let rates = &ready.tables;
-        let ratios = Tables::build(Kind::Undirected, &self.states, |v, a, u, b| {
-            let weight = weights[v * n + u];
-            if weight > 0.0 { rates.get(v, a, u, b) / weight } else { self.ratio(&ready.margins, v, a, u, b) }
-        })?;
-        let p: Vec<&[f64]> = ready.margins.iter().map(|margin| &margin.p[..]).collect();
-        // P(b | a) = P(b) z(a, b)
-        let tables =
-            TreeTables::build(&self.states, |u, a, v, b| p[v][b] * ratios.get(v, b, u, a), |v, b| p[v][b]);
-        Ok(Asked { moat: self, backend, ready: Mutex::new(vec![ready]), tables, weights, ratios })
-    }
-
-    /// The ratio of one pair of states where the weight of the edge is zero.
-    fn ratio(&self, margins: &[Margin], v: usize, a: usize, u: usize, b: usize) -> f64 {
-        let joint = self.pair(edge(u, v));
-        let mut z = vec![0.0; joint.len()];
-        ratios_of(joint, &margins[u], &margins[v], &mut z);
-        z[b * self.states[v] + a]
-    }
-}
-
-impl Density for Asked<'_> {
-    fn states(&self) -> &[usize] {
-        &self.moat.states
-    }
-
-    fn tables(&self) -> &TreeTables {
-        &self.tables
-    }
-
-    fn kind(&self) -> Kind {
-        Kind::Undirected
-    }
-
-    fn rates(&self) -> &[f64] {
-        &self.weights
-    }
-
-    fn factor(&self, v: usize, a: usize, u: usize, b: usize) -> f64 {
-        self.ratios.get(v, a, u, b)
-    }
-
-    fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
-        // Whoever asks at the same time gets a copy of their own.
-        let spare = self.ready.lock().expect("nobody fails while holding it").pop();
-        let mut ready = match spare {
-            Some(ready) => ready,
-            None => self.moat.ready(&self.backend)?,
-        };
-        let done = self.moat.log_likelihood(&self.backend, &mut ready, codes, out);
-        self.ready.lock().expect("nobody fails while holding it").push(ready);
-        done
-    }
-}
-
 /// `P(b, a) / (P(b) P(a))`; nothing over nothing is nothing.
-fn ratios_of(joint: &[f64], u: &Margin, v: &Margin, z: &mut [f64]) {
+pub(super) fn ratios_of(joint: &[f64], u: &Margin, v: &Margin, z: &mut [f64]) {
     for (b, &left) in u.p.iter().enumerate() {
         for (a, &right) in v.p.iter().enumerate() {
             let place = b * v.states() + a;

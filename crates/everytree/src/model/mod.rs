@@ -2,15 +2,17 @@
 //!
 //! [`Moat`] is the family of the paper. What the learner needs of a family is [`Learnable`].
 
+mod asked;
 mod counts;
 mod density;
 mod moat;
 mod pair;
 mod tree;
 
+pub use asked::Asked;
 pub use counts::PairCounts;
 pub use density::Density;
-pub use moat::{Asked, Moat, MoatStats, Pairs, Ready};
+pub use moat::{Moat, MoatStats, Pairs, Ready};
 pub use tree::TreeTables;
 
 use crate::forest::{Backend, Codes, ForestError};
@@ -108,6 +110,19 @@ pub enum ModelError {
         sum: f64,
         /// What it should.
         expected: f64,
+    },
+    /// A matrix that could not be scaled to the margins: a model with it would not normalise.
+    #[error(
+        "the table of variables {u} and {v} cannot be scaled to their margins: it stays off by {off:e} of them; its \
+         entries differ by too many orders of magnitude"
+    )]
+    Unbalanced {
+        /// One variable.
+        u: usize,
+        /// The other.
+        v: usize,
+        /// By how much it is off.
+        off: f64,
     },
     /// Weights that connect nothing: there is no spanning tree.
     #[error("the edge weights leave some variable unconnected: there is no tree to average over")]
