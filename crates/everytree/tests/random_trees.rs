@@ -93,6 +93,8 @@ fn every_forest_comes_with_its_probability() {
                     };
                     chi_square(kind, n, &q, &trees, (100 * case + way) as u64, 60_000);
                 }
+                let few = SpanningTrees::for_a_few(kind, n, &q).unwrap();
+                chi_square(kind, n, &q, &few, (100 * case + 10) as u64, 60_000);
             }
         }
     }
@@ -121,8 +123,12 @@ fn edge_frequencies_are_the_marginals() {
             (0..n).for_each(|v| q[v * n + v] *= 0.05);
         }
         let (_, marginals) = Elimination::<f64>::new(kind, n).unwrap().one(&q).unwrap();
-        for most in [Some(1_000_000), None] {
-            let trees = SpanningTrees::new(kind, n, &q).unwrap().walking(most);
+        let ways = [
+            SpanningTrees::new(kind, n, &q).unwrap().walking(Some(1_000_000)),
+            SpanningTrees::new(kind, n, &q).unwrap().walking(None),
+            SpanningTrees::for_a_few(kind, n, &q).unwrap().walking(Some(1_000_000)),
+        ];
+        for trees in ways {
             let mut rng = Pcg64::seed_from_u64(11);
             let draws = 20_000;
             let mut counts = vec![0.0; n * n];
@@ -210,6 +216,7 @@ fn the_smallest_and_largest_weights_are_drawn_correctly() {
                 let trees = SpanningTrees::new(kind, n, &q).unwrap().walking(most);
                 chi_square(kind, n, &alike, &trees, 3, 20_000);
             }
+            chi_square(kind, n, &alike, &SpanningTrees::for_a_few(kind, n, &q).unwrap(), 4, 20_000);
         }
     }
 }

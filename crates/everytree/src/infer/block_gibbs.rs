@@ -7,7 +7,6 @@ use super::InferError;
 use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::messages::Messages;
-use super::most_probable::rates_at;
 use super::proposal::Proposal;
 use crate::model::Density;
 use crate::spanning::SpanningTrees;
@@ -88,8 +87,10 @@ fn one<D: Density + ?Sized>(
     let mut row = start.ok_or(InferError::Impossible)?;
     let functions = density.tables().offsets()[row.len()];
     let mut halves = [0, 1].map(|_| Half { first: vec![0.0; functions], second: vec![0.0; functions] });
+    let mut rates = density.rates().to_vec();
     for step in 0..warm_up + 2 * half {
-        let trees = SpanningTrees::new(density.kind(), row.len(), &rates_at(density, &row))?;
+        density.rates_at(&row, &mut rates);
+        let trees = SpanningTrees::for_a_few(density.kind(), row.len(), &rates)?;
         let tree = trees.draw(&mut rng);
         messages.collect(&tree, evidence);
         if step >= warm_up {

@@ -11,7 +11,7 @@ use super::proposal::Proposal;
 use super::query::Method;
 use super::{InferError, exact};
 use crate::model::Density;
-use crate::spanning::{Kind, SpanningTrees};
+use crate::spanning::SpanningTrees;
 use crate::stream::stream;
 use crate::table::Table;
 use rayon::prelude::*;
@@ -178,6 +178,7 @@ fn climb<D: Density + ?Sized>(
     let (mut row, mut log) = start;
     let mut rng = stream(seed, "climbs", number);
     let mut messages = Messages::new(density.tables());
+    let mut rates = density.rates().to_vec();
     let mut in_vain = 0;
     loop {
         // Every row that differs in one cell.
@@ -199,7 +200,8 @@ fn climb<D: Density + ?Sized>(
             continue;
         }
         // Trees that explain this row, and the best row of each.
-        let trees = SpanningTrees::new(density.kind(), row.len(), &rates_at(density, &row))?;
+        density.rates_at(&row, &mut rates);
+        let trees = SpanningTrees::for_a_few(density.kind(), row.len(), &rates)?;
         let mut proposals = Vec::new();
         for _ in 0..CHUNK {
             let tree = trees.draw(&mut rng);
@@ -216,18 +218,4 @@ fn climb<D: Density + ?Sized>(
             return Ok(());
         }
     }
-}
-
-/// The rates of trees given a complete row.
-pub(crate) fn rates_at<D: Density + ?Sized>(density: &D, row: &[u16]) -> Vec<f64> {
-    let n = row.len();
-    let mut rates = density.rates().to_vec();
-    for v in 0..n {
-        for u in 0..n {
-            if u != v || density.kind() == Kind::Directed {
-                rates[v * n + u] *= density.factor(v, usize::from(row[v]), u, usize::from(row[u]));
-            }
-        }
-    }
-    rates
 }

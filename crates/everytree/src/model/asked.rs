@@ -67,6 +67,20 @@ impl Density for Asked<'_> {
         self.ratios.get(v, a, u, b)
     }
 
+    fn rates_at(&self, row: &[u16], rates: &mut [f64]) {
+        let n = row.len();
+        let (offsets, ratios) = (self.ratios.offsets(), self.ratios.rates());
+        let total = offsets[n];
+        let places: Vec<usize> =
+            row.iter().zip(offsets).map(|(&state, first)| first + usize::from(state)).collect();
+        for v in 0..n {
+            let ratios = &ratios[places[v] * total..][..total];
+            let weights = &self.weights[v * n..v * n + v];
+            let below = rates[v * n..v * n + v].iter_mut().zip(weights).zip(&places);
+            below.for_each(|((rate, weight), &place)| *rate = weight * ratios[place]);
+        }
+    }
+
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
         // Whoever asks at the same time gets a copy of their own.
         let spare = self.ready.lock().expect("nobody fails while holding it").pop();

@@ -39,6 +39,7 @@ pub(crate) mod elimination;
 pub(crate) mod kernel;
 mod lift;
 mod rates;
+mod steps;
 pub(crate) mod sweep;
 mod tree;
 mod wide;

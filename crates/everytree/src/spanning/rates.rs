@@ -89,6 +89,11 @@ pub(crate) fn check_vertices(vertices: usize) -> Result<(), RateError> {
 pub(crate) fn find_bad<T: Real>(kind: Kind, n: usize, rates: &[T], row: usize) -> Result<(), RateError> {
     for v in 0..n {
         let read = if kind == Kind::Undirected { 0..v } else { 0..n };
+        // Whole lines at a time; only a line with something bad is looked at one by one.
+        let good = |rate: &T| *rate >= T::from_f64(0.0) && *rate < T::from_f64(f64::INFINITY);
+        if rates[v * n..][read.clone()].iter().fold(true, |all, rate| all & good(rate)) {
+            continue;
+        }
         for other in read {
             let value: f64 = rates[v * n + other].into();
             if !(value >= 0.0 && value.is_finite()) {

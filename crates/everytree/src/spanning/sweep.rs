@@ -81,11 +81,13 @@ pub(crate) fn sweep_surely(n: usize, rates: &[f64], marginals: bool) -> Swept {
 pub(crate) fn unreached(n: usize, rates: &[f64]) -> Option<usize> {
     let mut reached: Vec<bool> = (0..n).map(|v| rates[v * n + v] > 0.0).collect();
     let mut frontier: Vec<usize> = (0..n).filter(|&v| reached[v]).collect();
-    while let Some(u) = frontier.pop() {
+    let mut left = n - frontier.len();
+    while let (Some(u), true) = (frontier.pop(), left > 0) {
         for v in 0..n {
             if !reached[v] && rates[v * n + u] > 0.0 {
                 reached[v] = true;
                 frontier.push(v);
+                left -= 1;
             }
         }
     }

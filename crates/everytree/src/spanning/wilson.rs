@@ -12,6 +12,7 @@
 
 use super::lift::Lift;
 use super::rates::{Kind, RateError, check_vertices, exponent_of, find_bad, scales};
+use super::steps::Steps;
 use super::sweep::unreached;
 use super::tree::RootedForest;
 use super::wide::Wide;
@@ -33,20 +34,12 @@ pub struct SpanningTrees {
     root: Option<usize>,
     /// Rates with root rates on the diagonal; vertices without the root.
     rates: Vec<f64>,
-    /// `n × (n + 1)` ways to step, the last to the root.
-    steps: Vec<Step>,
+    /// From vertex to vertex; a step to oneself is one to the root.
+    steps: Steps,
     /// Walk at all?
     walk: bool,
     most_erased: usize,
     lift: OnceLock<Undo>,
-}
-
-/// One column of an alias table.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    /// Stay with this column below, go to the alias from here on, as a fraction of 2⁶⁴.
-    threshold: u64,
-    alias: u32,
 }
 
 /// An elimination to undo, in the precision that its rates need.
@@ -63,6 +56,20 @@ impl SpanningTrees {
     ///
     /// Fails on rates that are NaN, infinite or negative, and when no forest has a positive weight.
     pub fn new(kind: Kind, n: usize, rates: &[f64]) -> Result<Self, RateError> {
+        Self::with(kind, n, rates, Steps::alias)
+    }
+
+    /// The same with a tenth of the preparation, for a few trees; each of them takes longer.
+    pub fn for_a_few(kind: Kind, n: usize, rates: &[f64]) -> Result<Self, RateError> {
+        Self::with(kind, n, rates, Steps::sums)
+    }
+
+    fn with(
+        kind: Kind,
+        n: usize,
+        rates: &[f64],
+        steps: fn(usize, &[f64]) -> (Steps, Vec<f64>),
+    ) -> Result<Self, RateError> {
         check_vertices(n)?;
         if rates.len() != n * n {
             return Err(RateError::Length { what: "rates", found: rates.len(), expected: n * n });
@@ -80,16 +87,9 @@ impl SpanningTrees {
             let vertex = vertex + root.map_or(0, |root| usize::from(vertex >= root));
             return Err(RateError::NoForest { vertex });
         }
-        let mut steps = Vec::with_capacity(m * (m + 1));
-        let mut weights = vec![0.0; m + 1];
-        let (mut all, mut to_root) = (0.0, 0.0);
-        let mut work = AliasWork::default();
-        for v in 0..m {
-            weights[..m].copy_from_slice(&rates[v * m..(v + 1) * m]);
-            weights[m] = std::mem::take(&mut weights[v]);
-            to_root += weights[m];
-            all += work.alias_table(&weights, &mut steps);
-        }
+        let (steps, sums) = steps(m, &rates);
+        let all: f64 = sums.iter().sum();
+        let to_root: f64 = (0..m).map(|v| rates[v * (m + 1)]).sum();
         // About as much work as undoing an elimination would be.
         let most_erased = m * m / 4 + 64;
         // Root rates so small that no walk would end in time: do not even begin.
@@ -151,19 +151,23 @@ impl SpanningTrees {
     /// Wilson's algorithm. False when too many steps were erased.
     fn walk(&self, rng: &mut (impl Rng + ?Sized), next: &mut [usize], taken: &mut usize) -> bool {
         let m = next.len();
-        let mut built = vec![false; m + 1];
-        built[m] = true;
+        let mut built = vec![false; m];
         // Of all steps exactly m are kept in the end, so this is the bound on erased ones.
         let most = self.most_erased.saturating_add(m);
         for v in 0..m {
             let mut u = v;
             while !built[u] {
-                next[u] = self.step(rng, u);
-                u = next[u];
+                let to = self.steps.step(&self.rates, m, u, rng);
+                next[u] = to;
                 *taken += 1;
                 if *taken > most {
                     return false;
                 }
+                // To oneself: that is to the root, where every walk ends.
+                if to == u {
+                    break;
+                }
+                u = to;
             }
             u = v;
             while !built[u] {
@@ -171,22 +175,7 @@ impl SpanningTrees {
                 u = next[u];
             }
         }
-        for (v, parent) in next.iter_mut().enumerate() {
-            if *parent == m {
-                *parent = v;
-            }
-        }
         true
-    }
-
-    /// Where to from `v`? One random number: its high part picks a column, its low part decides on the alias.
-    #[inline]
-    fn step(&self, rng: &mut (impl Rng + ?Sized), v: usize) -> usize {
-        let width = self.n + 1 - usize::from(self.root.is_some());
-        let product = u128::from(rng.next_u64()) * width as u128;
-        let column = (product >> 64) as usize;
-        let step = self.steps[v * width + column];
-        if (product as u64) < step.threshold { column } else { step.alias as usize }
     }
 }
 
@@ -213,10 +202,9 @@ impl Undo {
 fn heaviest(n: usize, rates: &[f64]) -> usize {
     let mut sums = vec![0.0; n];
     for v in 0..n {
-        for u in 0..v {
-            sums[v] += rates[v * n + u];
-            sums[u] += rates[v * n + u];
-        }
+        let below = &rates[v * n..v * n + v];
+        sums[v] += below.iter().sum::<f64>();
+        sums.iter_mut().zip(below).for_each(|(sum, rate)| *sum += rate);
     }
     (0..n).fold(0, |best, v| if sums[v] > sums[best] { v } else { best })
 }
@@ -224,49 +212,24 @@ fn heaviest(n: usize, rates: &[f64]) -> usize {
 /// A symmetric matrix, of which the part below the diagonal is read, without the row and column of `root`, whose rates
 /// go to the diagonal.
 fn hang_up(n: usize, rates: &[f64], root: usize) -> Vec<f64> {
-    let edge = |u: usize, v: usize| rates[u.max(v) * n + u.min(v)];
-    let others: Vec<usize> = (0..n).filter(|&v| v != root).collect();
-    let rate = |v: usize, u: usize| if u == v { edge(v, root) } else { edge(v, u) };
-    others.iter().flat_map(|&v| others.iter().map(move |&u| rate(v, u))).collect()
-}
-
-/// Work space to build alias tables, one after the other.
-#[derive(Default)]
-struct AliasWork {
-    height: Vec<f64>,
-    small: Vec<usize>,
-    large: Vec<usize>,
-}
-
-impl AliasWork {
-    /// Appends an alias table of `weights` (Vose's method); gives their sum.
-    fn alias_table(&mut self, weights: &[f64], table: &mut Vec<Step>) -> f64 {
-        let Self { height, small, large } = self;
-        let base = table.len();
-        // Over the largest, so that no sum overflows or vanishes; then in units in which the mean is 1.
-        let largest = weights.iter().fold(0.0f64, |most, &weight| most.max(weight));
-        height.clear();
-        height.extend(weights.iter().map(|weight| weight / largest));
-        let scale = weights.len() as f64 / height.iter().sum::<f64>();
-        height.iter_mut().for_each(|height| *height *= scale);
-        small.clear();
-        large.clear();
-        for (column, &height) in height.iter().enumerate() {
-            table.push(Step { threshold: u64::MAX, alias: column as u32 });
-            if height < 1.0 { small.push(column) } else { large.push(column) }
-        }
-        while let (Some(&low), Some(&high)) = (small.last(), large.last()) {
-            small.pop();
-            // 2⁶⁴ as a float; the cast saturates.
-            let threshold = (height[low] * 1.8446744073709552e19) as u64;
-            table[base + low] = Step { threshold, alias: high as u32 };
-            height[high] -= 1.0 - height[low];
-            if height[high] < 1.0 {
-                large.pop();
-                small.push(high);
+    let m = n - 1;
+    let mut hung = vec![0.0; m * m];
+    for v in (0..n).filter(|&v| v != root) {
+        let low = v - usize::from(v > root);
+        let below = &rates[v * n..v * n + v];
+        hung[low * (m + 1)] = if v > root { below[root] } else { rates[root * n + v] };
+        let (first, second) = if v > root { (&below[..root], &below[root + 1..]) } else { (below, &[][..]) };
+        hung[low * m..low * m + first.len()].copy_from_slice(first);
+        hung[low * m + first.len()..low * m + low].copy_from_slice(second);
+    }
+    // Square by square, so that what is written is near what was read.
+    const SQUARE: usize = 16;
+    for corner in (0..m).step_by(SQUARE) {
+        for v in corner..m {
+            for u in corner..v.min(corner + SQUARE) {
+                hung[u * m + v] = hung[v * m + u];
             }
         }
-        // What is left has height 1 up to rounding.
-        weights.iter().sum()
     }
+    hung
 }
