@@ -53,6 +53,20 @@ fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
+/// A label that the model does not know.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Unknown {
+    /// An error that names the cell.
+    Error,
+    /// As if the cell had not been observed.
+    Unobserved,
+}
+
+/// Is a file of this name Parquet?
+pub fn is_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MissingChoice {
     Category,

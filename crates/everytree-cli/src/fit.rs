@@ -233,7 +233,8 @@ impl Fit {
                 (scanned.schema, scanned.notices)
             }
         };
-        let rules = CellRules { missing_is_a_state: true, unknown_is_unobserved: false };
+        let rules =
+            CellRules { missing_is_a_state: true, unknown_is_unobserved: false, incomplete_rows: false };
         let table = |path: &Path| -> Result<Table> {
             let (table, facts) = read_table(path, &schema, &read, rules)?;
             if !self.quiet {

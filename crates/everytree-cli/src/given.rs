@@ -1,8 +1,91 @@
-//! Columns and values as people write them, and back.
+//! What the commands that ask a model have in common: columns and values as people write them, and back.
 
+use crate::Outcome;
+use crate::data::use_threads;
 use anyhow::{Result, anyhow, bail};
-use everytree::infer::Evidence;
+use clap::Args;
+use everytree::file::ModelFile;
+use everytree::infer::{Evidence, InferError};
 use everytree::schema::{Cell, Encoded, Encoder, Schema};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// The model, what is known, and how to answer.
+#[derive(Args)]
+pub struct Asking {
+    /// Model file.
+    pub model: PathBuf,
+    /// What is known: a value, or several of which it is one (repeatable). `COLUMN=` is a missing cell.
+    #[arg(long, value_name = "COLUMN=VALUE[,VALUE]")]
+    pub given: Vec<String>,
+    /// Seed of everything random.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+    /// Threads. Default: all. The result does not depend on it.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// Print one JSON object and nothing else on stdout.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Asking {
+    /// The model and the evidence.
+    pub fn open(&self) -> Result<(ModelFile, Evidence)> {
+        use_threads(self.threads)?;
+        let file = ModelFile::load(&self.model)?;
+        let known = evidence(&file.schema, &self.given)?;
+        Ok((file, known))
+    }
+}
+
+/// Evidence that no row has is an honest "no"; every other mistake is one.
+pub fn possible<T>(found: Result<T, InferError>) -> Result<Option<T>> {
+    match found {
+        Err(InferError::Impossible) => {
+            note!("everytree: {}", InferError::Impossible);
+            Ok(None)
+        }
+        other => Ok(Some(other?)),
+    }
+}
+
+/// Labels of codes.
+pub struct Labels<'a> {
+    schema: &'a Schema,
+    labels: Vec<Vec<String>>,
+}
+
+impl<'a> Labels<'a> {
+    pub fn new(schema: &'a Schema) -> Self {
+        Self { schema, labels: schema.variables.iter().map(|variable| variable.labels()).collect() }
+    }
+
+    pub fn of(&self, variable: usize, state: u16) -> &str {
+        &self.labels[variable][usize::from(state)]
+    }
+
+    /// A row as an object.
+    pub fn object(&self, row: &[u16]) -> Map<String, Value> {
+        let cell =
+            |(v, &state): (usize, &u16)| (self.schema.variables[v].name.clone(), json!(self.of(v, state)));
+        row.iter().enumerate().map(cell).collect()
+    }
+}
+
+/// What is not known is not a missing cell either.
+pub fn observed_only(schema: &Schema, known: &mut Evidence) -> Result<()> {
+    for (v, variable) in schema.variables.iter().enumerate() {
+        if variable.missing && !variable.states.is_empty() && !known.is_given(v) {
+            let states: Vec<usize> = (0..variable.states.len()).collect();
+            known.set(v, &states)?;
+        }
+    }
+    Ok(())
+}
+
+/// What an honest "no" comes to.
+pub const NO: Result<Outcome> = Ok(Outcome::No);
 
 /// The place of a column.
 pub fn column(schema: &Schema, name: &str) -> Result<usize> {

@@ -13,6 +13,8 @@ mod data;
 mod demo;
 mod fit;
 mod given;
+mod impute;
+mod info;
 mod inspect;
 mod manual;
 mod map;
@@ -43,7 +45,9 @@ enum Command {
     Inspect(inspect::Inspect),
     Query(query::Query),
     Sample(sample::Sample),
+    Impute(impute::Impute),
     Map(map::Map),
+    Info(info::Info),
     Demo(demo::Demo),
     Trees(trees::Trees),
     Man(manual::Man),
@@ -67,7 +71,9 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Inspect(command) => command.run(),
         Command::Query(command) => command.run(),
         Command::Sample(command) => command.run(),
+        Command::Impute(command) => command.run(),
         Command::Map(command) => command.run(),
+        Command::Info(command) => command.run(),
         Command::Demo(command) => command.run(),
         Command::Trees(command) => command.run(),
         Command::Man(command) => command.run(),

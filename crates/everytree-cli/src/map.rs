@@ -1,15 +1,12 @@
 //! `everytree map`: the most probable rows.
 
 use crate::Outcome;
-use crate::data::use_threads;
-use crate::given::evidence;
+use crate::given::{Asking, Labels, NO, observed_only, possible};
 use anyhow::{Result, bail};
 use clap::Args;
-use everytree::file::ModelFile;
-use everytree::infer::{InferError, Search, most_probable};
+use everytree::infer::{Search, most_probable};
 use serde_json::json;
 use std::io::Write;
-use std::path::PathBuf;
 
 /// The most probable rows, given the values of some columns or none.
 ///
@@ -20,58 +17,38 @@ use std::path::PathBuf;
     after_help = "Examples:\n  everytree map survey.everytree --given smoker=yes\n  everytree map survey.everytree -n 5 --json"
 )]
 pub struct Map {
-    /// Model file.
-    model: PathBuf,
+    #[command(flatten)]
+    asking: Asking,
     /// How many rows.
     #[arg(short = 'n', long, default_value_t = 1, value_name = "K")]
     rows: usize,
-    /// What is known: a value, or several of which it is one (repeatable).
-    #[arg(long, value_name = "COLUMN=VALUE[,VALUE]")]
-    given: Vec<String>,
     /// Random trees to begin the search with.
     #[arg(long, default_value_t = 1024, value_name = "N")]
     trees: usize,
-    /// Seed of the search.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    seed: u64,
-    /// Threads. Default: all. The result does not depend on it.
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Print one JSON object and nothing else on stdout.
+    /// Let a cell that is not known be missing, where training had missing cells in its column.
     #[arg(long)]
-    json: bool,
+    missing_as_state: bool,
 }
 
 impl Map {
     pub fn run(self) -> Result<Outcome> {
-        use_threads(self.threads)?;
         if self.rows == 0 {
             bail!("-n 0: at least one row");
         }
-        let file = ModelFile::load(&self.model)?;
-        let known = evidence(&file.schema, &self.given)?;
-        let search = Search { trees: self.trees, seed: self.seed, ..Search::default() };
-        let found = match most_probable(&file.model.asked()?, &known, self.rows, search) {
-            Err(InferError::Impossible) => {
-                note!("everytree: {}", InferError::Impossible);
-                return Ok(Outcome::No);
-            }
-            other => other?,
-        };
-        let labels: Vec<Vec<String>> =
-            file.schema.variables.iter().map(|variable| variable.labels()).collect();
-        let value = |v: usize, state: u16| labels[v][usize::from(state)].clone();
+        let (file, known) = self.asking.open()?;
+        let mut allowed = known.clone();
+        if !self.missing_as_state {
+            observed_only(&file.schema, &mut allowed)?;
+        }
+        let search = Search { trees: self.trees, seed: self.asking.seed, ..Search::default() };
+        let found = most_probable(&file.model.asked()?, &allowed, self.rows, search);
+        let Some(found) = possible(found)? else { return NO };
+        let labels = Labels::new(&file.schema);
         let mut out = std::io::stdout().lock();
-        if self.json {
+        if self.asking.json {
             let rows: Vec<_> = found
                 .iter()
-                .map(|row| {
-                    let cells = row.row.iter().enumerate();
-                    let values = cells
-                        .map(|(v, &state)| (file.schema.variables[v].name.clone(), json!(value(v, state))));
-                    let values: serde_json::Map<String, serde_json::Value> = values.collect();
-                    json!({"values": values, "log_likelihood": row.log_p, "proven": row.proven})
-                })
+                .map(|row| json!({"values": labels.object(&row.row), "log_likelihood": row.log_p, "proven": row.proven}))
                 .collect();
             writeln!(out, "{}", json!({ "rows": rows }))?;
             return Ok(Outcome::Done);
@@ -82,8 +59,8 @@ impl Map {
             let how = if row.proven { "proven" } else { "the best found, not proven" };
             writeln!(out, "{}. log-probability {:.4} ({how})", place + 1, row.log_p)?;
             for (v, &state) in row.row.iter().enumerate() {
-                let label = value(v, state);
-                let label = if label.is_empty() { "(missing)" } else { &label };
+                let label = labels.of(v, state);
+                let label = if label.is_empty() { "(missing)" } else { label };
                 let given = if known.is_given(v) { "  (given)" } else { "" };
                 writeln!(out, "   {:<width$}  {label}{given}", file.schema.variables[v].name)?;
             }

@@ -1,16 +1,18 @@
 //! `everytree query`: probabilities given what is known.
 
 use crate::Outcome;
-use crate::data::{count, use_threads};
-use crate::given::{column, evidence, split, state};
+use crate::data::count;
+use crate::given::{Asking, NO, column, possible, split, state};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use everytree::file::ModelFile;
-use everytree::infer::{Effort, Estimate, InferError, Method, Posterior, posterior, posterior_by_what_fits};
+use everytree::infer::{
+    EdgePosterior, Effort, Estimate, Evidence, Method, Posterior, edges, posterior, posterior_by_what_fits,
+};
+use everytree::model::Density;
 use everytree::schema::{Encoder, Schema};
+use everytree::spanning::Kind;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::path::PathBuf;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum MethodChoice {
@@ -19,6 +21,7 @@ enum MethodChoice {
     Importance,
     Collapsed,
     Tilted,
+    Gibbs,
     BlockGibbs,
 }
 
@@ -30,15 +33,12 @@ enum MethodChoice {
     after_help = "Examples:\n  everytree query survey.everytree --given smoker=yes --target cancer\n  everytree query survey.everytree --given age=20,30 --given smoker=no --target cancer=yes --json"
 )]
 pub struct Query {
-    /// Model file.
-    model: PathBuf,
-    /// What is known: a value, or several of which it is one (repeatable).
-    #[arg(long, value_name = "COLUMN=VALUE[,VALUE]")]
-    given: Vec<String>,
+    #[command(flatten)]
+    asking: Asking,
     /// What is asked: a column, or one value of it (repeatable). Default: every column that is not known.
     #[arg(long, value_name = "COLUMN[=VALUE]")]
     target: Vec<String>,
-    /// auto, exact, importance, collapsed, tilted or block-gibbs.
+    /// auto, exact, importance, collapsed, tilted, gibbs or block-gibbs.
     #[arg(long, default_value = "auto", hide_possible_values = true)]
     method: MethodChoice,
     /// Standard error of probabilities that is good enough.
@@ -47,15 +47,13 @@ pub struct Query {
     /// Most trees to draw.
     #[arg(long, default_value_t = 200_000, value_name = "N")]
     trees: usize,
-    /// Seed of the random trees.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    seed: u64,
-    /// Threads. Default: all. The result does not depend on it.
-    #[arg(long, value_name = "N")]
-    threads: Option<usize>,
-    /// Print one JSON object and nothing else on stdout.
+    /// Also the edges of the tree, given what is known: which columns explain which.
     #[arg(long)]
-    json: bool,
+    edges: bool,
+    /// Report "missing" as a value like others, where training had missing cells in a column. Default: probabilities are
+    /// those of the observed values.
+    #[arg(long)]
+    missing_as_state: bool,
 }
 
 /// One number of the answer.
@@ -67,15 +65,13 @@ struct Answer {
 
 impl Query {
     pub fn run(self) -> Result<Outcome> {
-        use_threads(self.threads)?;
         if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
             bail!("--tolerance {}: must be positive", self.tolerance);
         }
         if self.trees == 0 {
             bail!("--trees 0: at least one");
         }
-        let file = ModelFile::load(&self.model)?;
-        let known = evidence(&file.schema, &self.given)?;
+        let (file, known) = self.asking.open()?;
         let targets = self.targets(&file.schema, &known)?;
         let asked = file.model.asked()?;
         let method = match self.method {
@@ -84,35 +80,63 @@ impl Query {
             MethodChoice::Importance => Some(Method::Importance),
             MethodChoice::Collapsed => Some(Method::Collapsed),
             MethodChoice::Tilted => Some(Method::Tilted),
+            MethodChoice::Gibbs => Some(Method::Gibbs),
             MethodChoice::BlockGibbs => Some(Method::BlockGibbs),
         };
-        let effort = Effort { trees: self.trees, tolerance: Some(self.tolerance), seed: self.seed };
+        let mut variables: Vec<usize> = targets.iter().map(|target| target.variable).collect();
+        variables.dedup();
+        let effort = Effort {
+            trees: self.trees,
+            tolerance: Some(self.tolerance),
+            seed: self.asking.seed,
+            targets: &variables,
+            ..Effort::default()
+        };
         let found = match method {
             None => posterior_by_what_fits(&asked, &known, effort),
             Some(method) => posterior(&asked, &known, method, effort),
         };
-        let found = match found {
-            Err(InferError::Impossible) => {
-                note!("everytree: {}", InferError::Impossible);
-                return Ok(Outcome::No);
-            }
-            other => other?,
-        };
+        let Some(found) = possible(found)? else { return NO };
+        if self.method == MethodChoice::Auto && found.method == Method::BlockGibbs {
+            note!(
+                "note: hardly any random tree explains what is known; chains of trees and rows (block Gibbs) were taken"
+            );
+        }
+        let edges = if self.edges { possible(edges(&asked, &known, effort))? } else { None };
+        let edges = edges.map(|edges| named(&file.schema, asked.kind(), &edges));
         let answers: Vec<Answer> = targets
             .into_iter()
-            .map(|(variable, state)| Answer {
-                variable: file.schema.variables[variable].name.clone(),
-                value: file.schema.variables[variable].label(state),
-                estimate: found.states[variable][state],
+            .map(|target| {
+                let variable = &file.schema.variables[target.variable];
+                let states = &found.states[target.variable];
+                let missing = states.get(variable.states.len()).filter(|_| target.observed);
+                Answer {
+                    variable: variable.name.clone(),
+                    value: variable.label(target.state),
+                    estimate: among_observed(states[target.state], missing),
+                }
             })
             .collect();
-        if self.json { print_json(&answers, &found) } else { print_table(&answers, &found) }?;
+        if self.asking.json {
+            print_json(&answers, &found, edges.as_deref())?;
+        } else {
+            print_table(&answers, &found)?;
+            if let Some(edges) = edges {
+                print_edges(&edges)?;
+            }
+        }
         Ok(Outcome::Done)
     }
 
     /// Variables and states that are asked for.
-    fn targets(&self, schema: &Schema, known: &everytree::infer::Evidence) -> Result<Vec<(usize, usize)>> {
-        let all = |variable: usize| (0..schema.variables[variable].len()).map(move |state| (variable, state));
+    fn targets(&self, schema: &Schema, known: &Evidence) -> Result<Vec<Target>> {
+        let all = |variable: usize| {
+            let column = &schema.variables[variable];
+            let known_missing = known.state(variable) == Some(column.states.len());
+            let with_missing = self.missing_as_state || column.states.is_empty() || known_missing;
+            let states = if with_missing { column.len() } else { column.states.len() };
+            (0..states).map(move |state| Target { variable, state, observed: !with_missing })
+        };
         if self.target.is_empty() {
             let hidden = (0..schema.variables.len()).filter(|&variable| known.state(variable).is_none());
             return Ok(hidden.flat_map(all).collect());
@@ -128,7 +152,8 @@ impl Query {
                     let state = state(schema, &encoder, variable, value).ok_or_else(|| {
                         anyhow!("--target {text}: {value:?} is not a value of column {name:?}")
                     })?;
-                    targets.push((variable, state));
+                    let missing = state == schema.variables[variable].states.len();
+                    targets.push(Target { variable, state, observed: !missing && !self.missing_as_state });
                 }
             }
         }
@@ -136,7 +161,81 @@ impl Query {
     }
 }
 
-fn print_json(answers: &[Answer], found: &Posterior) -> Result<()> {
+/// One value that is asked for.
+struct Target {
+    variable: usize,
+    state: usize,
+    /// Given that the cell is observed at all?
+    observed: bool,
+}
+
+/// The probability of a value among those that can be observed. The error is at most this large, however the two depend on
+/// each other.
+fn among_observed(value: Estimate, missing: Option<&Estimate>) -> Estimate {
+    match missing {
+        Some(missing) if missing.value > 0.0 && missing.value < 1.0 => {
+            let observed = 1.0 - missing.value;
+            let p = value.value / observed;
+            let standard_error = (value.standard_error + p * missing.standard_error) / observed;
+            Estimate { value: p.min(1.0), standard_error }
+        }
+        _ => value,
+    }
+}
+
+/// An edge that a tree may have, by the names of its columns; a root has no parent.
+struct Edge {
+    from: Option<String>,
+    to: String,
+    probability: Estimate,
+    directed: bool,
+}
+
+/// The edges of a tree given the evidence, the most probable first.
+fn named(schema: &Schema, kind: Kind, found: &EdgePosterior) -> Vec<Edge> {
+    let n = schema.variables.len();
+    let name = |v: usize| schema.variables[v].name.clone();
+    let mut edges = Vec::new();
+    for v in 0..n {
+        for u in 0..if kind == Kind::Directed { n } else { v } {
+            let probability = found.edges[v * n + u];
+            if probability.value > 0.0 {
+                // Undirected: in the order of the columns.
+                let (from, to) = if kind == Kind::Directed { (u, v) } else { (u.min(v), u.max(v)) };
+                let from = (u != v).then(|| name(from));
+                edges.push(Edge { from, to: name(to), probability, directed: kind == Kind::Directed });
+            }
+        }
+    }
+    edges.sort_by(|a, b| b.probability.value.total_cmp(&a.probability.value));
+    edges
+}
+
+/// Edges that a table shows.
+const SHOWN: usize = 20;
+
+fn print_edges(edges: &[Edge]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\nedges of the tree, given what is known:")?;
+    for edge in edges.iter().take(SHOWN) {
+        let words = match (&edge.from, edge.directed) {
+            (None, _) => format!("{} is a root", edge.to),
+            (Some(from), true) => format!("{from} → {}", edge.to),
+            (Some(from), false) => format!("{from} - {}", edge.to),
+        };
+        let error = match edge.probability.standard_error {
+            0.0 => String::new(),
+            error => format!(" ± {error:.4}"),
+        };
+        writeln!(out, "  {:.4}{error}  {words}", edge.probability.value)?;
+    }
+    if edges.len() > SHOWN {
+        writeln!(out, "  … and {} more; all of them with --json", count(edges.len() - SHOWN))?;
+    }
+    Ok(())
+}
+
+fn print_json(answers: &[Answer], found: &Posterior, edges: Option<&[Edge]>) -> Result<()> {
     let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
     let answer = |answer: &Answer| {
         json!({
@@ -146,7 +245,7 @@ fn print_json(answers: &[Answer], found: &Posterior) -> Result<()> {
             "standard_error": number(answer.estimate.standard_error),
         })
     };
-    let object = json!({
+    let mut object = json!({
         "method": found.method,
         "trees": found.trees,
         "effective_sample_size": number(found.effective_sample_size),
@@ -154,7 +253,17 @@ fn print_json(answers: &[Answer], found: &Posterior) -> Result<()> {
         "log_evidence_standard_error": number(found.log_evidence.standard_error),
         "answers": answers.iter().map(answer).collect::<Vec<_>>(),
     });
-    let mut object = object;
+    if let Some(edges) = edges {
+        let edge = |edge: &Edge| {
+            json!({
+                "from": edge.from,
+                "to": edge.to,
+                "probability": edge.probability.value,
+                "standard_error": number(edge.probability.standard_error),
+            })
+        };
+        object["edges"] = json!(edges.iter().map(edge).collect::<Vec<_>>());
+    }
     if let Some(r_hat) = found.r_hat {
         object["r_hat"] = json!(r_hat);
     }
@@ -184,11 +293,12 @@ fn print_table(answers: &[Answer], found: &Posterior) -> Result<()> {
     let evidence = found.log_evidence.value;
     match found.method {
         Method::Exact => writeln!(out, "\nexact; log-probability of what is known: {evidence:.4}")?,
-        Method::BlockGibbs => writeln!(
+        Method::Gibbs | Method::BlockGibbs => writeln!(
             out,
-            "\nchains of {} steps in all (block Gibbs), worth {} independent ones, R-hat {:.3}; log-probability of what is \
+            "\nchains of {} steps in all ({}), worth {} independent ones, R-hat {:.3}; log-probability of what is \
              known: {evidence:.4} ± {:.4}",
             count(found.trees),
+            if found.method == Method::Gibbs { "Gibbs" } else { "block Gibbs" },
             count(found.effective_sample_size as usize),
             found.r_hat.unwrap_or(f64::NAN),
             found.log_evidence.standard_error,

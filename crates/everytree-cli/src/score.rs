@@ -1,35 +1,33 @@
 //! `everytree score`: the log-likelihood of every row of a table.
 
 use crate::Outcome;
-use crate::data::{TextArguments, count, say_ignored, use_threads};
-use anyhow::{Context, Result};
-use clap::{Args, ValueEnum};
+use crate::data::{TextArguments, Unknown, count, say_ignored, use_threads};
+use anyhow::{Context, Result, bail};
+use clap::Args;
 use everytree::file::{ModelFile, write_through};
-use everytree::forest::Cpu;
-use everytree::model::{Learnable, Moat, ModelError, Ready};
+use everytree::infer::{Effort, Estimate, Evidence, InferError, log_evidence};
+use everytree::model::{Asked, Density};
+use everytree::schema::Schema;
 use everytree::table::Table;
-use everytree_read::{CellRules, Problem, for_each_row};
+use everytree_read::{CellRules, Problem, Row, for_each_row};
+use rayon::prelude::*;
 use serde_json::{Value, json};
-use std::io::{BufWriter, Write};
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
+use tempfile::SpooledTempFile;
 
 /// Rows at once: memory does not grow with the file.
 const CHUNK: usize = 2048;
+/// Scores that are kept in memory before they go to a temporary file.
+const IN_MEMORY: usize = 1 << 26;
 /// Rows that a summary names.
 const LEAST_LIKELY: usize = 10;
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Unknown {
-    /// An error that names the cell.
-    Error,
-    /// As if the cell had not been observed.
-    Unobserved,
-}
-
 /// Log-likelihood of every row of a table under a model.
 ///
-/// Writes CSV: row (from 0) and log-likelihood in nats, evaluated in f64. The file is read as a stream: it may be
-/// larger than memory.
+/// Writes CSV: row (from 0) and log-likelihood in nats, evaluated in f64. Of a row with missing cells it is the log-probability
+/// of the cells that were observed: exact where few are missing, otherwise from random trees, and one more column has its
+/// standard error. The file is read as a stream: it may be larger than memory.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  everytree score model.everytree new.csv --out scores.csv\n  everytree score model.everytree new.csv --summary"
@@ -51,6 +49,15 @@ pub struct Score {
     /// Score a missing cell as the state "missing", where training had missing cells in its column.
     #[arg(long)]
     missing_as_state: bool,
+    /// Standard error of the log-likelihood of an incomplete row that is good enough.
+    #[arg(long, default_value_t = 0.05, value_name = "X")]
+    tolerance: f64,
+    /// Most trees to draw for an incomplete row.
+    #[arg(long, default_value_t = 20_000, value_name = "N")]
+    trees: usize,
+    /// Seed of the random trees.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    seed: u64,
     #[command(flatten)]
     text: TextArguments,
     /// Threads. Default: all.
@@ -63,101 +70,155 @@ pub struct Score {
 
 impl Score {
     pub fn run(self) -> Result<Outcome> {
+        if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
+            bail!("--tolerance {}: must be positive", self.tolerance);
+        }
+        if self.trees == 0 {
+            bail!("--trees 0: at least one");
+        }
         use_threads(self.threads)?;
         let file = ModelFile::load(&self.model)?;
-        let mut summary = Summary::default();
-        let quiet = (self.summary || self.json) && self.out.is_none();
+        let asked = file.model.asked()?;
+        let mut scores = self.scores(&file.schema, &asked)?;
         match &self.out {
-            Some(path) => write_through(path, |out| self.stream(&file, &mut summary, Some(out)))
-                .with_context(|| path.display().to_string())??,
-            None if quiet => self.stream(&file, &mut summary, None)?,
+            Some(path) => {
+                write_through(path, |out| scores.write(out)).with_context(|| path.display().to_string())??
+            }
+            None if self.summary || self.json => {}
             None => {
                 let mut out = BufWriter::new(std::io::stdout().lock());
-                self.stream(&file, &mut summary, Some(&mut out))?;
+                scores.write(&mut out)?;
                 out.flush()?;
             }
         }
         if self.summary || self.json {
-            summary.print(self.json)?;
+            scores.summary.print(self.json)?;
         }
         Ok(Outcome::Done)
     }
 
-    fn stream<'a>(
-        &self,
-        file: &'a ModelFile,
-        summary: &'a mut Summary,
-        out: Option<&'a mut (dyn Write + 'a)>,
-    ) -> Result<()> {
-        let mut scorer = Scorer::new(&file.model, summary, out)?;
+    /// All scores of the file.
+    fn scores(&self, schema: &Schema, asked: &Asked<'_>) -> Result<Scores> {
+        let tolerance = Some(self.tolerance);
+        // A millisecond or so of enumeration: trees are faster than more of it.
+        let effort =
+            Effort { trees: self.trees, tolerance, seed: self.seed, operations: 1e8, ..Effort::default() };
+        let mut scorer = Scorer::new(asked, effort);
         let rules = CellRules {
             missing_is_a_state: self.missing_as_state,
             unknown_is_unobserved: self.unknown == Unknown::Unobserved,
+            incomplete_rows: true,
         };
         let mut failed = None;
-        let read = for_each_row(&self.data, &file.schema, &self.text.settings(), rules, &mut |row| {
-            scorer.table.push(row);
-            if scorer.table.rows() == CHUNK
-                && let Err(error) = scorer.flush()
-            {
+        let read = for_each_row(&self.data, schema, &self.text.settings(), rules, &mut |row| {
+            let taken = scorer.take(row);
+            taken.map_err(|error| {
                 failed = Some(error);
-                return Err(Problem::Format("not scored any further".to_owned()));
-            }
-            Ok(())
+                Problem::Format("not scored any further".to_owned())
+            })
         });
-        match failed {
-            Some(error) => Err(error),
-            None => {
-                say_ignored(&self.data, &read?);
-                scorer.flush()
-            }
+        if let Some(error) = failed {
+            return Err(error);
         }
+        say_ignored(&self.data, &read?);
+        scorer.flush()?;
+        Ok(scorer.scores)
     }
 }
 
 /// Scores rows by the chunk.
 struct Scorer<'a> {
-    model: &'a Moat,
-    backend: Cpu<f64>,
-    ready: Ready<Cpu<f64>>,
-    table: Table,
-    scores: Vec<f64>,
-    summary: &'a mut Summary,
-    out: Option<&'a mut (dyn Write + 'a)>,
+    asked: &'a Asked<'a>,
+    effort: Effort<'a>,
+    complete: Table,
+    /// What was observed of rows that are not complete, by their places in the chunk.
+    incomplete: Vec<(usize, Evidence)>,
+    scores: Scores,
 }
 
 impl<'a> Scorer<'a> {
-    fn new(
-        model: &'a Moat,
-        summary: &'a mut Summary,
-        mut out: Option<&'a mut (dyn Write + 'a)>,
-    ) -> Result<Self> {
-        let backend = Cpu::new().keeping(0);
-        let ready = model.ready(&backend).map_err(|error: ModelError| anyhow::anyhow!(error))?;
-        if let Some(out) = &mut out {
-            writeln!(out, "row,log_likelihood")?;
+    fn new(asked: &'a Asked<'a>, effort: Effort<'a>) -> Self {
+        let complete = Table::new(asked.states());
+        Self { asked, effort, complete, incomplete: Vec::new(), scores: Scores::new() }
+    }
+
+    fn take(&mut self, row: Row<'_>) -> Result<()> {
+        // Of a row that is not complete the codes take a place, but are not looked at.
+        if !row.unobserved.is_empty() {
+            let mut evidence = Evidence::none(self.asked.states());
+            for v in (0..row.codes.len()).filter(|v| !row.unobserved.contains(v)) {
+                evidence.set(v, &[row.codes[v].into()])?;
+            }
+            self.incomplete.push((self.complete.rows(), evidence));
         }
-        Ok(Self {
-            model,
-            backend,
-            ready,
-            table: Table::new(model.states()),
-            scores: Vec::new(),
-            summary,
-            out,
-        })
+        self.complete.push(row.codes);
+        if self.complete.rows() == CHUNK { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.scores.resize(self.table.rows(), 0.0);
-        self.model.log_likelihood(&self.backend, &mut self.ready, self.table.codes(), &mut self.scores)?;
-        for &score in &self.scores {
-            if let Some(out) = &mut self.out {
-                writeln!(out, "{},{score}", self.summary.rows)?;
+        let first = self.scores.summary.rows as u64;
+        let mut scores = vec![0.0; self.complete.rows()];
+        self.asked.log_p(self.complete.codes(), &mut scores)?;
+        let sure = |value: f64| Estimate { value, standard_error: 0.0 };
+        let mut scores: Vec<Estimate> = scores.into_iter().map(sure).collect();
+        let of_one = |(place, evidence): &(usize, Evidence)| {
+            // Numbers of its own for every row: errors do not add up.
+            let seed = self.effort.seed.wrapping_add(first + *place as u64);
+            match log_evidence(self.asked, evidence, Effort { seed, ..self.effort }) {
+                Err(InferError::Impossible) => Ok((*place, sure(f64::NEG_INFINITY))),
+                other => Ok((*place, other?)),
             }
-            self.summary.take(score);
+        };
+        let estimates: Result<Vec<(usize, Estimate)>> = self.incomplete.par_iter().map(of_one).collect();
+        estimates?.into_iter().for_each(|(place, estimate)| scores[place] = estimate);
+        self.scores.incomplete += self.incomplete.len();
+        for score in scores {
+            self.scores.push(score)?;
         }
-        self.table.clear();
+        self.complete.clear();
+        self.incomplete.clear();
+        Ok(())
+    }
+}
+
+/// The scores of a file, in the order of its rows. Whether there is a column of errors is known only at its end.
+struct Scores {
+    spool: BufWriter<SpooledTempFile>,
+    incomplete: usize,
+    summary: Summary,
+}
+
+impl Scores {
+    fn new() -> Self {
+        let spool = BufWriter::new(SpooledTempFile::new(IN_MEMORY));
+        Self { spool, incomplete: 0, summary: Summary::default() }
+    }
+
+    fn push(&mut self, score: Estimate) -> Result<()> {
+        self.spool.write_all(&score.value.to_le_bytes())?;
+        self.spool.write_all(&score.standard_error.to_le_bytes())?;
+        self.summary.take(score.value);
+        Ok(())
+    }
+
+    fn write(&mut self, out: &mut dyn Write) -> Result<()> {
+        self.spool.flush()?;
+        let spool = self.spool.get_mut();
+        spool.seek(SeekFrom::Start(0))?;
+        let mut input = BufReader::new(spool);
+        let mut number = || -> Result<f64> {
+            let mut bytes = [0; 8];
+            input.read_exact(&mut bytes)?;
+            Ok(f64::from_le_bytes(bytes))
+        };
+        writeln!(out, "row,log_likelihood{}", if self.incomplete > 0 { ",standard_error" } else { "" })?;
+        for row in 0..self.summary.rows {
+            let (score, error) = (number()?, number()?);
+            match self.incomplete {
+                0 => writeln!(out, "{row},{score}")?,
+                _ => writeln!(out, "{row},{score},{error}")?,
+            }
+        }
         Ok(())
     }
 }

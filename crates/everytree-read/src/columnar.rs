@@ -7,11 +7,15 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 use everytree::schema::Cell;
 use std::fs::File;
+use std::sync::Arc;
 
 /// A file whose columns have names and types.
 pub(crate) struct Columnar {
     pub names: Vec<String>,
-    batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+    pub schema: Arc<Schema>,
+    /// Parquet, or Arrow IPC?
+    pub is_parquet: bool,
+    pub batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
 }
 
 /// One column of a batch, as one of the types that have states.
@@ -31,16 +35,18 @@ impl Columnar {
         };
         let builder =
             parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).map_err(bad)?;
-        let names = names(builder.schema())?;
+        let schema = Arc::clone(builder.schema());
+        let names = names(&schema)?;
         let reader = builder.with_batch_size(1024).build().map_err(bad)?;
-        Ok(Self { names, batches: Box::new(reader) })
+        Ok(Self { names, schema, is_parquet: true, batches: Box::new(reader) })
     }
 
     pub fn arrow(file: File) -> Result<Self, Problem> {
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow file: {error}"));
         let reader = arrow_ipc::reader::FileReader::try_new_buffered(file, None).map_err(bad)?;
-        let names = names(&reader.schema())?;
-        Ok(Self { names, batches: Box::new(reader) })
+        let schema = reader.schema();
+        let names = names(&schema)?;
+        Ok(Self { names, schema, is_parquet: false, batches: Box::new(reader) })
     }
 
     /// Hands out every cell, row by row.

@@ -168,14 +168,15 @@ pub enum Problem {
         known: String,
     },
     /// A missing cell where every cell is needed.
-    #[error("{place}, column {column:?}: the cell is missing{why}")]
+    #[error(
+        "{place}, column {column:?}: the cell is missing, and no cell of this column was missing in training; every row must \
+         be complete here (`everytree score` takes rows that are not)"
+    )]
     Unobserved {
         /// Where.
         place: Place,
         /// The column.
         column: String,
-        /// Why that matters.
-        why: &'static str,
     },
     /// A type that has no states.
     #[error(

@@ -1,7 +1,10 @@
-//! Files into everytree: delimited text (plain or gzip), Parquet and Arrow IPC.
+//! Files into everytree: delimited text (plain or gzip), Parquet and Arrow IPC. And out of it: rows of codes as Parquet, and
+//! copies of files with cells filled in.
 
 mod columnar;
 mod error;
+mod filled;
+mod parquet_out;
 mod quotes;
 mod sheet;
 mod table;
@@ -9,6 +12,8 @@ mod text;
 mod weights;
 
 pub use error::{Place, Problem, ReadError};
+pub use filled::{Fill, copy_filled};
+pub use parquet_out::write_parquet;
 pub use sheet::{Header, ReadSettings};
-pub use table::{CellRules, FileFacts, Scanned, for_each_row, read_table, scan_files};
+pub use table::{CellRules, FileFacts, Row, Scanned, for_each_row, read_table, scan_files};
 pub use weights::{Weights, WeightsError, read_weights};

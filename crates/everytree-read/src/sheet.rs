@@ -36,7 +36,7 @@ pub(crate) struct Sheet {
     compressed: bool,
 }
 
-enum Body {
+pub(crate) enum Body {
     Text(Box<Text>),
     Columnar(Box<Columnar>),
 }
@@ -73,6 +73,10 @@ impl Sheet {
             _ => Box::new(file),
         };
         Ok(Body::Text(Box::new(Text::open(path, input, settings.delimiter)?)))
+    }
+
+    pub fn into_body(self) -> Body {
+        self.body
     }
 
     pub fn error(&self, problem: Problem) -> ReadError {

@@ -23,6 +23,19 @@ pub struct CellRules {
     pub missing_is_a_state: bool,
     /// Is a label that was not seen in training taken for a cell that was not observed?
     pub unknown_is_unobserved: bool,
+    /// May a row have cells that were not observed?
+    pub incomplete_rows: bool,
+}
+
+/// One row of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row<'a> {
+    /// One code per variable; 0 where the cell was not observed.
+    pub codes: &'a [u16],
+    /// The variables whose cells were not observed.
+    pub unobserved: &'a [usize],
+    /// Those of them that hold a label which was not seen in training.
+    pub unknown: &'a [usize],
 }
 
 /// Looks at the training file, and at others whose labels count too (validation), and makes a schema.
@@ -165,32 +178,54 @@ pub struct FileFacts {
     pub ignored: Vec<String>,
 }
 
+/// Which variable each column of a file is, and whether its first line has names.
+pub(crate) fn columns_of(
+    sheet: &Sheet,
+    schema: &Schema,
+    read: &ReadSettings,
+) -> Result<(Vec<Option<usize>>, bool), ReadError> {
+    let header = match read.header {
+        Header::Auto => schema.header,
+        told => told == Header::Yes,
+    };
+    let names: Vec<String> = schema.variables.iter().map(|variable| variable.name.clone()).collect();
+    let columns = match_columns(sheet, &names, header).map_err(|problem| sheet.error(problem))?;
+    Ok((columns, header))
+}
+
 /// Calls `on_row` with the codes of every row of a file.
 pub fn for_each_row(
     path: &Path,
     schema: &Schema,
     read: &ReadSettings,
     rules: CellRules,
-    on_row: &mut dyn FnMut(&[u16]) -> Result<(), Problem>,
+    on_row: &mut dyn FnMut(Row<'_>) -> Result<(), Problem>,
 ) -> Result<FileFacts, ReadError> {
-    let header = match read.header {
-        Header::Auto => schema.header,
-        told => told == Header::Yes,
-    };
     let mut sheet = Sheet::open(path, read)?;
-    let names: Vec<String> = schema.variables.iter().map(|variable| variable.name.clone()).collect();
-    let columns = match_columns(&sheet, &names, header).map_err(|problem| sheet.error(problem))?;
+    let (columns, header) = columns_of(&sheet, schema, read)?;
     let encoder = Encoder::new(schema);
-    let mut row = vec![0u16; names.len()];
+    let mut codes = vec![0u16; schema.variables.len()];
+    let (mut unobserved, mut unknown) = (Vec::new(), Vec::new());
     let last = sheet.columns() - 1;
     let mut rows = 0u64;
     let mut take = |place: Place, column: usize, cell: Cell<'_>| -> Result<(), Problem> {
         if let Some(variable) = columns[column] {
-            row[variable] = code(&encoder, schema, rules, variable, place, cell)?;
+            match code(&encoder, schema, rules, variable, place, cell)? {
+                Encoded::State(code) => codes[variable] = code,
+                other => {
+                    codes[variable] = 0;
+                    unobserved.push(variable);
+                    if other == Encoded::Unknown {
+                        unknown.push(variable);
+                    }
+                }
+            }
         }
         if column == last {
             rows += 1;
-            on_row(&row)?;
+            on_row(Row { codes: &codes, unobserved: &unobserved, unknown: &unknown })?;
+            unobserved.clear();
+            unknown.clear();
         }
         Ok(())
     };
@@ -214,6 +249,7 @@ pub fn for_each_row(
     }
 }
 
+/// The code of a cell, if it must have one.
 fn code(
     encoder: &Encoder<'_>,
     schema: &Schema,
@@ -221,26 +257,16 @@ fn code(
     variable: usize,
     place: Place,
     cell: Cell<'_>,
-) -> Result<u16, Problem> {
+) -> Result<Encoded, Problem> {
     let column = || schema.variables[variable].name.clone();
     match encoder.encode(variable, cell) {
-        Encoded::State(code) => Ok(code),
+        Encoded::State(code) => Ok(Encoded::State(code)),
         Encoded::Unobserved => match encoder.missing(variable).filter(|_| rules.missing_is_a_state) {
-            Some(code) => Ok(code),
-            None => {
-                let why = if encoder.missing(variable).is_some() {
-                    "; rows with unobserved cells cannot be scored yet; to score it as the state \"missing\", say \
-                     --missing-as-state"
-                } else {
-                    ", and no cell of this column was missing in training; rows with unobserved cells cannot be scored yet"
-                };
-                Err(Problem::Unobserved { place, column: column(), why })
-            }
+            Some(code) => Ok(Encoded::State(code)),
+            None if rules.incomplete_rows => Ok(Encoded::Unobserved),
+            None => Err(Problem::Unobserved { place, column: column() }),
         },
-        Encoded::Unknown if rules.unknown_is_unobserved => {
-            let why = " to the model (its label is unknown); rows with unobserved cells cannot be scored yet";
-            Err(Problem::Unobserved { place, column: column(), why })
-        }
+        Encoded::Unknown if rules.unknown_is_unobserved && rules.incomplete_rows => Ok(Encoded::Unknown),
         Encoded::Unknown => {
             let labels = schema.variables[variable].labels();
             let mut known =
@@ -253,7 +279,7 @@ fn code(
     }
 }
 
-/// All rows of a file, encoded.
+/// All rows of a file, encoded. Rows must be complete, whatever the rules say.
 pub fn read_table(
     path: &Path,
     schema: &Schema,
@@ -261,8 +287,9 @@ pub fn read_table(
     rules: CellRules,
 ) -> Result<(Table, FileFacts), ReadError> {
     let mut table = Table::new(&schema.states());
+    let rules = CellRules { incomplete_rows: false, ..rules };
     let facts = for_each_row(path, schema, read, rules, &mut |row| {
-        table.push(row);
+        table.push(row.codes);
         Ok(())
     })?;
     Ok((table, facts))

@@ -83,6 +83,23 @@ impl Text {
         self.record.position().map_or(1, |position| position.line())
     }
 
+    /// Hands out every line from the first on, as it is, of a file from which nothing else has been taken.
+    pub fn records(
+        &mut self,
+        on_record: &mut dyn FnMut(&ByteRecord) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        loop {
+            if self.record.len() != self.columns {
+                let (line, found) = (self.line(), self.record.len());
+                return Err(Problem::Ragged { line, found, expected: self.columns });
+            }
+            on_record(&self.record)?;
+            if !self.advance()? {
+                return Ok(());
+            }
+        }
+    }
+
     /// Hands out every cell below the first line, row by row.
     pub fn visit(
         &mut self,

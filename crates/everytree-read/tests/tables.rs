@@ -12,7 +12,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const RULES: CellRules = CellRules { missing_is_a_state: true, unknown_is_unobserved: false };
+const RULES: CellRules =
+    CellRules { missing_is_a_state: true, unknown_is_unobserved: false, incomplete_rows: false };
 
 fn scan(path: &Path) -> (Schema, Vec<Notice>) {
     let scanned = scan_files(path, &[], &ReadSettings::default(), &ScanSettings::default()).unwrap();

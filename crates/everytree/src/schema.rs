@@ -112,6 +112,29 @@ impl Variable {
         }
     }
 
+    /// A cell that has this state, as one would write it: the label; of a bin, a number in it (its middle, or its edge where it
+    /// has only one; below the first edge, as far below it as half the bin above is wide).
+    ///
+    /// # Panics
+    /// When there is no such state.
+    pub fn cell(&self, state: usize) -> String {
+        let States::Bins(edges) = &self.states else { return self.label(state) };
+        let number = match (state.checked_sub(1).and_then(|below| edges.get(below)), edges.get(state)) {
+            (Some(below), Some(above)) => {
+                let middle = below + (above - below) / 2.0;
+                if middle < *above { middle } else { *below }
+            }
+            (Some(below), None) => *below,
+            (None, Some(above)) => {
+                let width = edges.get(1).map_or(1.0, |next| next - above);
+                let under = above - width / 2.0;
+                if under < *above { under } else { above.next_down() }
+            }
+            (None, None) => 0.0,
+        };
+        if self.missing && state == self.states.len() { String::new() } else { number.to_string() }
+    }
+
     /// The labels of all states, that of a missing cell (empty) last.
     pub fn labels(&self) -> Vec<String> {
         (0..self.len()).map(|state| self.label(state)).collect()
@@ -282,5 +305,35 @@ impl<'a> Encoder<'a> {
             (Lookup::Texts(codes), other) => codes.get(other.to_string().as_str()).copied(),
         };
         code.map_or(Encoded::Unknown, Encoded::State)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_of_a_state_has_that_state() {
+        let edges =
+            [vec![], vec![1.5], vec![-1.0, 0.0, 7.0], vec![1.0, 1.0f64.next_up()], vec![1e300, 1.1e300]];
+        for states in edges.into_iter().map(States::Bins).chain([
+            States::Integers(vec![-3, 20]),
+            States::Reals(vec![0.1, 1e17]),
+            States::Texts(vec!["a,b".into(), "x".into()]),
+            States::Booleans(["false".into(), "True".into()]),
+        ]) {
+            let variable = Variable { name: "x".into(), states, missing: true };
+            let schema =
+                Schema { variables: vec![variable.clone()], header: true, missing: vec![String::new()] };
+            let encoder = Encoder::new(&schema);
+            for state in 0..variable.states.len() {
+                let found = encoder.encode(0, Cell::Field(&variable.cell(state)));
+                assert_eq!(found, Encoded::State(state as u16), "{variable:?}");
+            }
+            assert_eq!(
+                encoder.encode(0, Cell::Field(&variable.cell(variable.states.len()))),
+                Encoded::Unobserved
+            );
+        }
     }
 }

@@ -1,8 +1,11 @@
 //! Posteriors against enumeration, and error bars that mean what they say.
 
+mod every;
+mod oracle;
+
 use everytree::infer::{
-    Drawn, Effort, Evidence, InferError, Method, Search, most_probable, posterior, posterior_by_what_fits,
-    sample,
+    Drawn, Effort, Evidence, InferError, Method, Sampling, Search, edges, log_evidence, most_probable,
+    posterior, posterior_by_what_fits, sample, weighted_trees,
 };
 use everytree::model::{Density, Moat, Pairs};
 use everytree::table::Table;
@@ -12,6 +15,10 @@ const STATES: [usize; 6] = [2, 3, 2, 2, 4, 2];
 
 fn moat(seed: u64) -> Moat {
     Moat::random(STATES.to_vec(), Pairs::Lambda, seed).unwrap()
+}
+
+fn seeded(seed: u64) -> Sampling {
+    Sampling { seed, ..Sampling::default() }
 }
 
 fn some_evidence(which: usize) -> Evidence {
@@ -40,16 +47,7 @@ fn some_evidence(which: usize) -> Evidence {
 fn brute_force(density: &dyn Density, evidence: &Evidence) -> (Vec<Vec<f64>>, f64) {
     let mut sums: Vec<Vec<f64>> = STATES.iter().map(|&count| vec![0.0; count]).collect();
     let mut total = 0.0;
-    for number in 0..STATES.iter().product::<usize>() {
-        let mut rest = number;
-        let row: Vec<u16> = STATES
-            .iter()
-            .map(|&count| {
-                let state = rest % count;
-                rest /= count;
-                state as u16
-            })
-            .collect();
+    for row in every::row(&STATES) {
         let mut table = Table::new(&STATES);
         table.push(&row);
         let mut log_p = [0.0];
@@ -84,7 +82,7 @@ fn enumeration_is_exact() {
 /// 95 % intervals over 200 seeds hold the exact value in 90 to 99 % of cases: posteriors and the probability of the evidence.
 #[test]
 fn intervals_cover_the_truth() {
-    for method in [Method::Importance, Method::Collapsed, Method::Tilted, Method::BlockGibbs] {
+    for method in [Method::Importance, Method::Collapsed, Method::Tilted, Method::Gibbs, Method::BlockGibbs] {
         for which in 0..3 {
             let moat = moat(which as u64 + 10);
             let asked = moat.asked().unwrap();
@@ -93,8 +91,8 @@ fn intervals_cover_the_truth() {
             let (mut covered, mut evidence_covered, mut cases) = (0, 0, 0);
             for seed in 0..200 {
                 // Chains need some length.
-                let trees = if method == Method::BlockGibbs { 2048 } else { 1024 };
-                let effort = Effort { trees, tolerance: None, seed };
+                let trees = if matches!(method, Method::BlockGibbs | Method::Gibbs) { 2048 } else { 1024 };
+                let effort = Effort { trees, tolerance: None, seed, ..Effort::default() };
                 let found = posterior(&asked, &evidence, method, effort).unwrap();
                 assert_eq!(found.trees, trees);
                 let inside =
@@ -120,7 +118,7 @@ fn collapsed_beats_importance_and_tilted_beats_both() {
     let asked = moat.asked().unwrap();
     let evidence = some_evidence(1);
     let error = |method| {
-        let effort = Effort { trees: 2048, tolerance: None, seed: 1 };
+        let effort = Effort { trees: 2048, tolerance: None, seed: 1, ..Effort::default() };
         let found = posterior(&asked, &evidence, method, effort).unwrap();
         found.states.iter().flatten().map(|state| state.standard_error.powi(2)).sum::<f64>()
     };
@@ -135,7 +133,7 @@ fn complete_rows_have_their_exact_probability_with_the_tilted_proposal() {
     let mut evidence = Evidence::none(&STATES);
     let row = [1u16, 2, 0, 1, 3, 0];
     (0..6).for_each(|v| evidence.set(v, &[usize::from(row[v])]).unwrap());
-    let effort = Effort { trees: 256, tolerance: None, seed: 0 };
+    let effort = Effort { trees: 256, tolerance: None, ..Effort::default() };
     let found = posterior(&asked, &evidence, Method::Tilted, effort).unwrap();
     let mut table = Table::new(&STATES);
     table.push(&row);
@@ -152,7 +150,7 @@ fn the_tolerance_is_met_or_the_trees_are_spent() {
     let evidence = some_evidence(0);
     let tight = posterior(&asked, &evidence, Method::Tilted, Effort::default()).unwrap();
     assert!(tight.states.iter().flatten().all(|state| state.standard_error <= 0.005));
-    let few = Effort { trees: 300, tolerance: Some(1e-9), seed: 0 };
+    let few = Effort { trees: 300, tolerance: Some(1e-9), ..Effort::default() };
     let spent = posterior(&asked, &evidence, Method::Collapsed, few).unwrap();
     assert!(spent.trees >= 300 && spent.trees < 400);
 }
@@ -176,7 +174,14 @@ fn impossible_evidence_is_an_answer_not_a_loop() {
     let mut evidence = Evidence::none(&[2, 2]);
     evidence.set(0, &[0]).unwrap();
     evidence.set(1, &[1]).unwrap();
-    for method in [Method::Exact, Method::Importance, Method::Collapsed, Method::Tilted, Method::BlockGibbs] {
+    for method in [
+        Method::Exact,
+        Method::Importance,
+        Method::Collapsed,
+        Method::Tilted,
+        Method::Gibbs,
+        Method::BlockGibbs,
+    ] {
         let effort = Effort { trees: 500, ..Effort::default() };
         assert_eq!(posterior(&asked, &evidence, method, effort), Err(InferError::Impossible), "{method:?}");
     }
@@ -189,14 +194,14 @@ fn impossible_evidence_is_an_answer_not_a_loop() {
 fn what_is_cheap_is_enumerated() {
     let moat = moat(8);
     let asked = moat.asked().unwrap();
-    assert_eq!(Method::that_fits(&asked, &some_evidence(0)), Method::Exact);
+    assert_eq!(Method::within(&asked, &some_evidence(0), 2e10), Method::Exact);
     let states = vec![2; 40];
     let large = Moat::random(states.clone(), Pairs::Lambda, 1).unwrap();
     let large = large.asked().unwrap();
     let mut evidence = Evidence::none(&states);
-    assert_eq!(Method::that_fits(&large, &evidence), Method::Tilted);
+    assert_eq!(Method::within(&large, &evidence, 2e10), Method::Tilted);
     (0..30).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
-    assert_eq!(Method::that_fits(&large, &evidence), Method::Exact);
+    assert_eq!(Method::within(&large, &evidence, 2e10), Method::Exact);
 }
 
 /// Chi-square of rows against probabilities, with a limit that chance exceeds once in a million.
@@ -205,16 +210,7 @@ fn check_rows(rows: &[Vec<u16>], density: &dyn Density, evidence: &Evidence) {
     rows.iter().for_each(|row| *seen.entry(row.clone()).or_insert(0.0) += 1.0);
     let (_, total) = brute_force(density, evidence);
     let (mut chi_square, mut cells, mut rest, mut rest_seen) = (0.0, 0.0, 0.0, 0.0);
-    for number in 0..STATES.iter().product::<usize>() {
-        let mut left = number;
-        let row: Vec<u16> = STATES
-            .iter()
-            .map(|&count| {
-                let state = left % count;
-                left /= count;
-                state as u16
-            })
-            .collect();
+    for row in every::row(&STATES) {
         let mut table = Table::new(&STATES);
         table.push(&row);
         let mut log_p = [0.0];
@@ -249,7 +245,7 @@ fn samples_follow_the_model_with_and_without_evidence() {
     let asked = moat.asked().unwrap();
     for which in 0..4 {
         let evidence = some_evidence(which);
-        let (rows, how) = sample(&asked, &evidence, 30_000, 1).unwrap();
+        let (rows, how) = sample(&asked, &evidence, 30_000, seeded(1)).unwrap();
         assert_eq!((rows.len(), how), (30_000, Drawn::Exactly));
         check_rows(&rows, &asked, &evidence);
     }
@@ -262,7 +258,7 @@ fn large_models_are_sampled_from_pools_that_keep_the_evidence() {
     let asked = moat.asked().unwrap();
     let mut evidence = Evidence::none(&states);
     (0..6).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
-    let (rows, how) = sample(&asked, &evidence, 4000, 5).unwrap();
+    let (rows, how) = sample(&asked, &evidence, 4000, seeded(5)).unwrap();
     let Drawn::FromPools { pool, effective } = how else { panic!("{how:?}") };
     assert!(pool >= 1 && effective >= 30.0, "{how:?}");
     assert!(rows.iter().all(|row| (0..6).all(|v| usize::from(row[v]) == v % 2)));
@@ -274,7 +270,36 @@ fn large_models_are_sampled_from_pools_that_keep_the_evidence() {
         let error = (estimate.standard_error.powi(2) + frequency * (1.0 - frequency) / 4000.0).sqrt();
         assert!((frequency - estimate.value).abs() < 5.0 * error + 0.01, "{v}: {frequency} {estimate:?}");
     }
-    assert_eq!(sample(&asked, &evidence, 100, 5).unwrap().0, rows[..100]);
+    assert_eq!(sample(&asked, &evidence, 100, seeded(5)).unwrap().0, rows[..100]);
+}
+
+/// The same rows by pools and by chains, where enumeration tells what they should be.
+#[test]
+fn pools_and_chains_follow_the_model() {
+    let small = moat(12);
+    let asked = small.asked().unwrap();
+    for which in 0..3 {
+        let evidence = some_evidence(which);
+        let sampling = Sampling { seed: 2, operations: 0.0 };
+        let (rows, how) = sample(&asked, &evidence, 8_000, sampling).unwrap();
+        assert!(matches!(how, Drawn::FromPools { .. }), "{how:?}");
+        check_rows(&rows, &asked, &evidence);
+    }
+    // Two camps, and evidence of both: single trees have no weight worth the name.
+    let camps = two_camps(40);
+    let asked = camps.asked().unwrap();
+    let mut evidence = Evidence::none(asked.states());
+    (0..29).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let (rows, how) = sample(&asked, &evidence, 3000, Sampling { seed: 2, operations: 0.0 }).unwrap();
+    let Drawn::FromChains { steps, r_hat } = how else { panic!("{how:?}") };
+    assert!(steps >= 20 && r_hat < 1.1, "{how:?}");
+    let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
+    for v in 29..40 {
+        let p = truth.states[v][1].value;
+        let frequency = rows.iter().filter(|row| row[v] == 1).count() as f64 / 3000.0;
+        // Five standard deviations of a binomial.
+        assert!((frequency - p).abs() < 5.0 * (p * (1.0 - p) / 3000.0).sqrt(), "{v}: {frequency} {p}");
+    }
 }
 
 #[test]
@@ -284,7 +309,7 @@ fn impossible_evidence_has_no_samples() {
     let mut evidence = Evidence::none(&[2, 2]);
     evidence.set(0, &[0]).unwrap();
     evidence.set(1, &[1]).unwrap();
-    assert_eq!(sample(&asked, &evidence, 10, 0), Err(InferError::Impossible));
+    assert_eq!(sample(&asked, &evidence, 10, seeded(0)), Err(InferError::Impossible));
 }
 
 /// The logarithm of the probability of rows.
@@ -306,16 +331,7 @@ fn the_most_probable_rows_of_small_models_are_proven() {
         assert_eq!(found.len(), 5);
         // All rows, the best first.
         let mut all: Vec<f64> = Vec::new();
-        for number in 0..STATES.iter().product::<usize>() {
-            let mut left = number;
-            let row: Vec<u16> = STATES
-                .iter()
-                .map(|&count| {
-                    let state = left % count;
-                    left /= count;
-                    state as u16
-                })
-                .collect();
+        for row in every::row(&STATES) {
             let likelihood: f64 = (0..6).map(|v| evidence.of(v)[usize::from(row[v])]).product();
             if likelihood > 0.0 {
                 all.push(log_p(&asked, &[row])[0] + likelihood.ln());
@@ -348,7 +364,7 @@ fn the_search_is_never_worse_than_ten_thousand_samples() {
         assert!(!found[0].proven && found[0].log_p >= found[1].log_p && found[0].row != found[1].row);
         assert!((found[0].log_p - log_p(&asked, std::slice::from_ref(&found[0].row))[0]).abs() < 1e-9);
         assert!((0..5).all(|v| usize::from(found[0].row[v]) == (v + seed as usize) % 2));
-        let (rows, _) = sample(&asked, &evidence, 10_000, seed).unwrap();
+        let (rows, _) = sample(&asked, &evidence, 10_000, seeded(seed)).unwrap();
         let best = log_p(&asked, &rows).into_iter().fold(f64::NEG_INFINITY, f64::max);
         assert!(found[0].log_p >= best, "{} {best}", found[0].log_p);
         assert_eq!(
@@ -402,4 +418,170 @@ fn chains_find_the_truth_where_weights_collapse() {
             "{found:?} {truth:?}"
         );
     }
+}
+
+/// The posterior of trees, by enumerating all 1,296 of them and all rows.
+fn trees_by_force(density: &dyn Density, evidence: &Evidence) -> Vec<f64> {
+    let (n, tables) = (STATES.len(), density.tables());
+    let rows = every::row(&STATES);
+    let mut edges = vec![0.0; n * n];
+    let mut total = 0.0;
+    for parents in oracle::all_forests(density.kind(), n) {
+        let p = |row: &Vec<u16>| -> f64 {
+            let one = |v: usize| {
+                let p = if parents[v] == v {
+                    tables.root(v)
+                } else {
+                    tables.given(parents[v], row[parents[v]].into(), v)
+                };
+                p[usize::from(row[v])] * evidence.of(v)[usize::from(row[v])]
+            };
+            (0..n).map(one).product()
+        };
+        let weight =
+            oracle::weight(density.kind(), n, density.rates(), &parents) * rows.iter().map(p).sum::<f64>();
+        total += weight;
+        for (v, &u) in parents.iter().enumerate().filter(|(v, u)| v != *u) {
+            edges[v.max(u) * n + v.min(u)] += weight;
+        }
+    }
+    edges.iter_mut().for_each(|sum| *sum /= total);
+    edges
+}
+
+#[test]
+fn edges_given_evidence_agree_with_enumeration_of_all_trees() {
+    for which in 0..4 {
+        let moat = moat(which as u64 + 50);
+        let asked = moat.asked().unwrap();
+        let mut evidence = some_evidence(which);
+        if which == 3 {
+            // A complete row.
+            (0..6).for_each(|v| evidence.set(v, &[STATES[v] - 1]).unwrap());
+        }
+        let expected = trees_by_force(&asked, &evidence);
+        let found = edges(&asked, &evidence, Effort::default()).unwrap();
+        assert_eq!(found.method, Method::Exact);
+        for v in 0..6 {
+            for u in 0..v {
+                let (found, expected) = (found.edges[v * 6 + u], expected[v * 6 + u]);
+                assert!((found.value - expected).abs() < 1e-12, "{found:?} {expected}");
+            }
+        }
+    }
+}
+
+/// Where nothing can be enumerated: the edges of random trees, against chains of another kind of trees.
+#[test]
+fn edges_of_large_models_add_up_to_trees() {
+    let states = vec![2; 40];
+    let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
+    let asked = moat.asked().unwrap();
+    let mut evidence = Evidence::none(&states);
+    (0..6).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let found = edges(&asked, &evidence, Effort::default()).unwrap();
+    assert_eq!(found.method, Method::Tilted);
+    let total: f64 = found.edges.iter().map(|edge| edge.value).sum();
+    assert!((total - 39.0).abs() < 1e-9, "{total}");
+    assert!(found.edges.iter().all(|edge| edge.standard_error <= 0.005));
+    // With nothing known, they are those of the prior.
+    let found = edges(&asked, &Evidence::none(&states), Effort::default()).unwrap();
+    let elimination = everytree::spanning::Elimination::<f64>::new(asked.kind(), 40).unwrap();
+    let (_, expected) = elimination.one(asked.rates()).unwrap();
+    for v in 0..40 {
+        for u in 0..v {
+            let (found, expected) = (found.edges[v * 40 + u], expected[v * 40 + u]);
+            assert!(
+                (found.value - expected).abs() <= 5.0 * found.standard_error + 1e-3,
+                "{found:?} {expected}"
+            );
+        }
+    }
+}
+
+/// The mean weight is the probability of the evidence: five standard errors of 20,000 trees.
+#[test]
+fn weights_add_up_to_the_probability_of_the_evidence() {
+    let moat = moat(60);
+    let asked = moat.asked().unwrap();
+    let evidence = some_evidence(1);
+    let (_, total) = brute_force(&asked, &evidence);
+    for method in [Method::Collapsed, Method::Tilted] {
+        let trees = weighted_trees(&asked, &evidence, method, 20_000, 1).unwrap();
+        let weights: Vec<f64> = trees.iter().map(|(_, log)| log.exp()).collect();
+        let mean = weights.iter().sum::<f64>() / 20_000.0;
+        let variance = weights.iter().map(|w| (w - mean).powi(2)).sum::<f64>() / 20_000.0;
+        assert!(
+            variance > 0.0 && (mean - total).abs() <= 5.0 * (variance / 20_000.0).sqrt(),
+            "{mean} {total}"
+        );
+    }
+}
+
+/// Rows with some cells observed: exact where enumerable, within the tolerance elsewhere.
+#[test]
+fn incomplete_rows_have_the_probability_of_what_was_observed() {
+    let small = moat(61);
+    let asked = small.asked().unwrap();
+    for which in 0..4 {
+        let evidence = some_evidence(which);
+        let found = log_evidence(&asked, &evidence, Effort::default()).unwrap();
+        let (_, total) = brute_force(&asked, &evidence);
+        assert!((found.value - total.ln()).abs() < 1e-12 && found.standard_error == 0.0);
+    }
+    // Forty variables, of which seventeen are hidden: too many to enumerate in a millisecond, few enough to know.
+    let states = vec![2; 40];
+    let large = Moat::random(states.clone(), Pairs::Lambda, 5).unwrap();
+    let asked = large.asked().unwrap();
+    let mut evidence = Evidence::none(&states);
+    (0..27).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap().log_evidence.value;
+    let mut inside = 0;
+    for seed in 0..50 {
+        let effort = Effort { tolerance: Some(0.01), seed, operations: 1e8, ..Effort::default() };
+        let found = log_evidence(&asked, &evidence, effort).unwrap();
+        assert!(found.standard_error > 0.0 && found.standard_error <= 0.01, "{found:?}");
+        inside += u32::from((found.value - truth).abs() <= 1.96 * found.standard_error);
+    }
+    // A binomial of 50 and 0.95 is below 40 with a probability of 2·10⁻⁵.
+    assert!(inside >= 40, "{inside} of 50");
+}
+
+/// Only the errors of what is asked for count.
+#[test]
+fn targets_end_the_work_sooner() {
+    let states = vec![2; 40];
+    let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
+    let asked = moat.asked().unwrap();
+    let mut evidence = Evidence::none(&states);
+    (0..6).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let all =
+        posterior(&asked, &evidence, Method::Tilted, Effort { tolerance: Some(0.001), ..Effort::default() })
+            .unwrap();
+    let easiest = (6..40)
+        .min_by(|&u, &v| all.states[u][0].standard_error.total_cmp(&all.states[v][0].standard_error))
+        .unwrap();
+    let effort = Effort { tolerance: Some(0.001), targets: &[easiest], ..Effort::default() };
+    let one = posterior(&asked, &evidence, Method::Tilted, effort).unwrap();
+    assert!(one.trees < all.trees && one.states[easiest][0].standard_error <= 0.001);
+}
+
+/// Where hardly any random tree explains the evidence, a bridge to chains finds its probability: intervals over 200 seeds.
+#[test]
+fn the_probability_of_odd_evidence_is_found_by_a_bridge() {
+    let camps = two_camps(30);
+    let asked = camps.asked().unwrap();
+    let mut evidence = Evidence::none(asked.states());
+    (0..20).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap().log_evidence.value;
+    let (mut inside, mut worst) = (0, 0.0f64);
+    for seed in 0..200 {
+        let effort =
+            Effort { trees: 4096, tolerance: Some(0.05), seed, operations: 0.0, ..Effort::default() };
+        let found = log_evidence(&asked, &evidence, effort).unwrap();
+        worst = worst.max(found.standard_error);
+        inside += u32::from((found.value - truth).abs() <= 1.96 * found.standard_error);
+    }
+    assert!((180..=198).contains(&inside), "{inside} of 200");
+    assert!(worst < 0.2, "{worst}");
 }

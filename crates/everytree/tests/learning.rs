@@ -1,5 +1,7 @@
 //! Learning: it learns, it normalises, it repeats itself to the bit, and it stops in good order.
 
+mod every;
+
 use everytree::file::{Checkpoint, TableFacts};
 use everytree::forest::{Backend, Cpu};
 use everytree::learn::{
@@ -55,18 +57,7 @@ fn learn(settings: &Settings, pairs: Pairs, watch: &mut dyn Watch<Moat>) -> (Sta
 fn sum_of_probabilities<B: Backend>(model: &Moat, backend: &B) -> f64 {
     let states = model.states();
     let mut all = Table::new(states);
-    for number in 0..states.iter().product::<usize>() {
-        let mut rest = number;
-        let row: Vec<u16> = states
-            .iter()
-            .map(|&count| {
-                let state = rest % count;
-                rest /= count;
-                state as u16
-            })
-            .collect();
-        all.push(&row);
-    }
+    every::row(states).iter().for_each(|row| all.push(row));
     let all = all.unique();
     evaluate(model, &all, backend).unwrap().log_likelihood.iter().map(|log| log.exp()).sum()
 }

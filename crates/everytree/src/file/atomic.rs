@@ -14,7 +14,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// is written to directly.
 pub fn write_through<E>(
     path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
 ) -> io::Result<Result<(), E>> {
     let ordinary = fs::metadata(path).map_or(true, |metadata| metadata.is_file());
     if !ordinary {

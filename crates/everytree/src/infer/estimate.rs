@@ -72,6 +72,20 @@ impl Sums {
         }
     }
 
+    /// One draw of functions that are 1 at these places and 0 elsewhere.
+    pub fn push_ones(&mut self, log_weight: f64, ones: &[usize]) {
+        self.push(log_weight, &[]);
+        if log_weight == f64::NEG_INFINITY {
+            return;
+        }
+        let weight = (log_weight - self.log_scale).exp();
+        for &i in ones {
+            self.first[i] += weight;
+            self.cross[i] += weight * weight;
+            self.second[i] += weight * weight;
+        }
+    }
+
     /// The draws of another, after these.
     pub fn merge(&mut self, other: &Sums) {
         self.draws += other.draws;

@@ -1,8 +1,11 @@
 //! Enumeration of everything that is hidden.
 
+use super::InferError;
 use super::estimate::Sums;
 use super::evidence::Evidence;
+use super::measure::places;
 use crate::model::{Density, ModelError};
+use crate::spanning::Elimination;
 use crate::table::Table;
 
 /// Rows at once.
@@ -68,17 +71,53 @@ pub(crate) fn posterior<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
 ) -> Result<(Vec<f64>, f64), ModelError> {
-    let offsets = density.tables().offsets().to_vec();
-    let total = offsets[offsets.len() - 1];
-    let mut sums = Sums::new(total);
-    let mut states = vec![0.0; total];
-    let mut rows = 0usize;
+    let offsets = density.tables().offsets();
+    let mut sums = Sums::new(offsets[evidence.variables()]);
+    let mut ones = Vec::new();
     each(density, evidence, &mut |row, log| {
-        states.fill(0.0);
-        row.iter().enumerate().for_each(|(v, &state)| states[offsets[v] + usize::from(state)] = 1.0);
-        sums.push(log, &states);
-        rows += 1;
+        ones.clear();
+        ones.extend(places(offsets, row));
+        sums.push_ones(log, &ones);
     })?;
-    let log_evidence = sums.log_mean_weight().value + (rows.max(1) as f64).ln();
-    Ok(((0..total).map(|i| sums.mean(i).value).collect(), log_evidence))
+    Ok(totals(&sums))
+}
+
+/// The posterior of every edge, in the layout of [`Kind`](crate::spanning::Kind), and the logarithm of the probability of the
+/// evidence.
+pub(crate) fn edges<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+) -> Result<(Vec<f64>, f64), InferError> {
+    let n = evidence.variables();
+    let elimination = Elimination::<f64>::new(density.kind(), n)?;
+    let mut rates = density.rates().to_vec();
+    let mut sums = Sums::new(n * n);
+    let mut failed = None;
+    each(density, evidence, &mut |row, log| {
+        if log == f64::NEG_INFINITY || failed.is_some() {
+            return;
+        }
+        density.rates_at(row, &mut rates);
+        match elimination.one(&rates) {
+            Ok((_, marginals)) => sums.push(log, &marginals),
+            Err(error) => failed = Some(error),
+        }
+    })?;
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(totals(&sums)),
+    }
+}
+
+/// The logarithm of the probability of the evidence.
+pub(crate) fn log_evidence<D: Density + ?Sized>(density: &D, evidence: &Evidence) -> Result<f64, ModelError> {
+    let mut sums = Sums::new(0);
+    each(density, evidence, &mut |_, log| sums.push(log, &[]))?;
+    Ok(totals(&sums).1)
+}
+
+/// Means, and the logarithm of the sum of all weights.
+fn totals(sums: &Sums) -> (Vec<f64>, f64) {
+    let means = (0..sums.functions()).map(|i| sums.mean(i).value).collect();
+    (means, sums.log_mean_weight().value + (sums.draws().max(1) as f64).ln())
 }

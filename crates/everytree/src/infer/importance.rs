@@ -1,63 +1,87 @@
 //! Trees drawn at random, weighted by how well they explain the evidence.
 
+use super::InferError;
 use super::estimate::Sums;
 use super::evidence::Evidence;
+use super::measure::{Measure, Values};
 use super::messages::Messages;
 use super::proposal::Proposal;
+use super::query::Method;
 use crate::model::Density;
+use crate::spanning::RootedForest;
 use crate::stream::stream;
 use rayon::prelude::*;
 
 /// Trees of one stream of random numbers.
 const CHUNK: usize = 32;
 
-/// What is made of a tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PerTree {
-    /// One row, drawn given tree and evidence: the paper's importance sampling.
-    Row,
-    /// All posteriors given tree and evidence: the paper's collapsed importance sampling.
-    Posterior,
-}
-
-/// Draws trees number `first` to `last` (multiples of [`CHUNK`]) and adds up their posteriors with their weights. The same for any
-/// number of threads.
+/// Draws trees number `first` to `last` (multiples of [`CHUNK`]) and adds up what is measured of them with their weights. The
+/// same for any number of threads.
 pub(crate) fn draw<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
     proposal: &Proposal,
-    per_tree: PerTree,
+    measure: Measure,
     (seed, purpose): (u64, &str),
     trees: std::ops::Range<usize>,
 ) -> Sums {
-    let tables = density.tables();
-    let total = tables.offsets()[tables.variables()];
+    let functions = measure.functions(density);
     let parts: Vec<Sums> = (trees.start / CHUNK..trees.end.div_ceil(CHUNK))
         .into_par_iter()
         .map(|chunk| {
             let mut rng = stream(seed, purpose, chunk as u64);
-            let mut messages = Messages::new(tables);
-            let mut sums = Sums::new(total);
-            let mut states = vec![0.0; total];
+            let mut messages = Messages::new(density.tables());
+            let mut sums = Sums::new(functions);
+            let mut ones = Vec::new();
             for _ in 0..CHUNK {
                 let (tree, correction) = proposal.draw(&mut rng);
                 let log_weight = messages.collect(&tree, evidence) + correction;
-                match per_tree {
-                    PerTree::Posterior => sums.push(log_weight, messages.distribute(&tree)),
-                    PerTree::Row => {
-                        states.fill(0.0);
-                        if let Some(row) = messages.draw(&tree, &mut rng) {
-                            let place = |(v, &state): (usize, &u16)| tables.offsets()[v] + usize::from(state);
-                            row.iter().enumerate().map(place).for_each(|place| states[place] = 1.0);
-                        }
-                        sums.push(log_weight, &states);
-                    }
+                match measure.values(density.kind(), &tree, &mut messages, &mut rng, &mut ones) {
+                    Values::Dense(values) => sums.push(log_weight, values),
+                    Values::Ones(ones) => sums.push_ones(log_weight, ones),
                 }
             }
             sums
         })
         .collect();
-    let mut all = Sums::new(total);
+    let mut all = Sums::new(functions);
     parts.iter().for_each(|part| all.merge(part));
     all
+}
+
+/// Trees with the logarithms of their weights, as [`Method::Importance`] and [`Method::Collapsed`] (from the prior) or
+/// [`Method::Tilted`] (its first round) draw them.
+///
+/// The mean weight is the probability of the evidence, and the weighted mean of anything about trees its posterior mean.
+/// The other methods have no weights; they are taken for [`Method::Tilted`].
+pub fn weighted_trees<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    method: Method,
+    count: usize,
+    seed: u64,
+) -> Result<Vec<(RootedForest, f64)>, InferError> {
+    let n = density.states().len();
+    if evidence.variables() != n {
+        return Err(InferError::Variables { found: evidence.variables(), expected: n });
+    }
+    let proposal = match method {
+        Method::Importance | Method::Collapsed => Proposal::prior(density)?,
+        _ => Proposal::tilted(density, evidence)?,
+    };
+    let chunks: Vec<Vec<(RootedForest, f64)>> = (0..count.div_ceil(CHUNK))
+        .into_par_iter()
+        .map(|chunk| {
+            let mut rng = stream(seed, "trees", chunk as u64);
+            let mut messages = Messages::new(density.tables());
+            (chunk * CHUNK..count.min((chunk + 1) * CHUNK))
+                .map(|_| {
+                    let (tree, correction) = proposal.draw(&mut rng);
+                    let log_weight = messages.collect(&tree, evidence) + correction;
+                    (tree, log_weight)
+                })
+                .collect()
+        })
+        .collect();
+    Ok(chunks.into_iter().flatten().collect())
 }

@@ -37,6 +37,10 @@ impl<'a> Messages<'a> {
         }
     }
 
+    pub(crate) fn offsets(&self) -> &'a [usize] {
+        self.tables.offsets()
+    }
+
     /// The way up: the natural logarithm of the probability of the evidence under this tree; `-inf` if it is impossible.
     ///
     /// # Panics

@@ -4,10 +4,15 @@
 //! random trees. [`sample`] draws rows, [`most_probable`] finds the best ones. [`Messages`] are the exact answers on one tree.
 
 mod block_gibbs;
+mod bridge;
+mod chains;
 mod estimate;
 mod evidence;
 mod exact;
+mod gibbs;
 mod importance;
+mod information;
+mod measure;
 mod messages;
 mod most_probable;
 mod proposal;
@@ -16,10 +21,14 @@ mod sample;
 
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
+pub use importance::weighted_trees;
+pub use information::{divergence, entropy, mutual_information};
 pub use messages::Messages;
 pub use most_probable::{MostProbable, Search, most_probable};
-pub use query::{Effort, Method, Posterior, posterior, posterior_by_what_fits};
-pub use sample::{Drawn, sample};
+pub use query::{
+    EdgePosterior, Effort, Method, Posterior, edges, log_evidence, posterior, posterior_by_what_fits,
+};
+pub use sample::{Drawn, Sampling, sample};
 
 use crate::model::ModelError;
 use crate::spanning::RateError;

@@ -8,7 +8,7 @@
 use super::evidence::Evidence;
 use super::messages::Messages;
 use super::proposal::Proposal;
-use super::query::Method;
+use super::query::{A_SECOND, Method};
 use super::{InferError, exact};
 use crate::model::Density;
 use crate::spanning::SpanningTrees;
@@ -29,7 +29,7 @@ pub struct MostProbable {
 }
 
 /// How far to search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Search {
     /// Random trees to begin with.
     pub trees: usize,
@@ -37,11 +37,13 @@ pub struct Search {
     pub climbs: usize,
     /// Of the random trees.
     pub seed: u64,
+    /// Every row is looked at where that takes no more operations than this.
+    pub operations: f64,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        Self { trees: 1024, climbs: 16, seed: 0 }
+        Self { trees: 1024, climbs: 16, seed: 0, operations: A_SECOND }
     }
 }
 
@@ -63,7 +65,7 @@ pub fn most_probable<D: Density + ?Sized>(
         return Err(InferError::Variables { found: evidence.variables(), expected: n });
     }
     let mut best = Best { count: count.max(1), rows: Vec::new(), seen: HashSet::new() };
-    let proven = Method::that_fits(density, evidence) == Method::Exact;
+    let proven = Method::within(density, evidence, search.operations) == Method::Exact;
     if proven {
         exact::each(density, evidence, &mut |row, log| best.offer(row, log))?;
     } else {

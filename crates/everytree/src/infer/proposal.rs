@@ -85,11 +85,17 @@ impl Proposal {
     /// A tree, and the logarithm of what its weight is to be multiplied by.
     pub fn draw(&self, rng: &mut (impl rand::Rng + ?Sized)) -> (RootedForest, f64) {
         let tree = self.trees.draw(rng);
+        let correction = self.correction(&tree);
+        (tree, correction)
+    }
+
+    /// The logarithm of what the weight of a tree is to be multiplied by.
+    pub fn correction(&self, tree: &RootedForest) -> f64 {
         if self.log_tilts.is_empty() {
-            return (tree, 0.0);
+            return 0.0;
         }
         let tilt: f64 = tree.parents().iter().enumerate().map(|(v, &u)| self.log_tilts[v * self.n + u]).sum();
-        (tree, self.log_ratio - tilt)
+        self.log_ratio - tilt
     }
 }
 

@@ -1,10 +1,12 @@
 //! Posteriors by the method that is asked for, or the one that fits.
 
+use super::chains::CHAINS;
 use super::estimate::{Estimate, Sums};
 use super::evidence::Evidence;
-use super::importance::{PerTree, draw};
+use super::importance::draw;
+use super::measure::Measure;
 use super::proposal::Proposal;
-use super::{InferError, block_gibbs, exact};
+use super::{InferError, block_gibbs, bridge, exact, gibbs};
 use crate::model::Density;
 use serde::Serialize;
 
@@ -20,38 +22,45 @@ pub enum Method {
     Collapsed,
     /// Trees that lean towards the evidence, posteriors from each.
     Tilted,
+    /// One variable at a time given all others, in several chains (the paper's yardstick).
+    Gibbs,
     /// A tree given a row, a row given the tree, and so on, in several chains.
     BlockGibbs,
 }
 
 impl Method {
-    /// Enumeration where it is cheap, else random trees that lean towards the evidence.
-    pub fn that_fits<D: Density + ?Sized>(density: &D, evidence: &Evidence) -> Method {
+    /// Enumeration where it takes no more than so many operations, else random trees that lean towards the evidence.
+    pub fn within<D: Density + ?Sized>(density: &D, evidence: &Evidence, operations: f64) -> Method {
         const MOST_ROWS: u64 = 1 << 20;
-        /// A second or so.
-        const MOST_OPERATIONS: f64 = 2e10;
         let cost = (density.states().len() as f64).powi(3) + 100.0;
         match exact::rows(evidence) {
-            Some(rows) if rows <= MOST_ROWS && rows as f64 * cost <= MOST_OPERATIONS => Method::Exact,
+            Some(rows) if rows <= MOST_ROWS && rows as f64 * cost <= operations => Method::Exact,
             _ => Method::Tilted,
         }
     }
 }
 
+/// Operations of about a second.
+pub(crate) const A_SECOND: f64 = 2e10;
+
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effort {
-    /// Most trees.
+pub struct Effort<'a> {
+    /// Most trees (steps, of chains).
     pub trees: usize,
-    /// Standard error of probabilities that is good enough; none: all trees are drawn.
+    /// Standard error that is good enough; none: all trees are drawn.
     pub tolerance: Option<f64>,
     /// Of the random trees.
     pub seed: u64,
+    /// The variables whose errors matter; none: all.
+    pub targets: &'a [usize],
+    /// Everything hidden is enumerated where that takes no more operations than this.
+    pub operations: f64,
 }
 
-impl Default for Effort {
+impl Default for Effort<'_> {
     fn default() -> Self {
-        Self { trees: 200_000, tolerance: Some(0.005), seed: 0 }
+        Self { trees: 200_000, tolerance: Some(0.005), seed: 0, targets: &[], operations: A_SECOND }
     }
 }
 
@@ -66,59 +75,58 @@ pub struct Posterior {
     pub log_evidence: Estimate,
     /// How many draws of equal weight would be worth as much; infinite where exact.
     pub effective_sample_size: f64,
-    /// Trees drawn.
+    /// Trees drawn; of [`Method::Gibbs`], sweeps.
     pub trees: usize,
     /// Of chains: 1 where all of them tell the same, more where they have not mixed.
     pub r_hat: Option<f64>,
 }
 
+/// Posteriors of the edges of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EdgePosterior {
+    /// How they were found.
+    pub method: Method,
+    /// An `n × n` matrix in the layout of [`Kind`](crate::spanning::Kind): below the diagonal, or the parents of v (v itself: it is a root) in row v.
+    pub edges: Vec<Estimate>,
+    /// How many draws of equal weight would be worth as much; infinite where exact.
+    pub effective_sample_size: f64,
+    /// Trees drawn.
+    pub trees: usize,
+}
+
 /// Trees of the first round of the tilted proposal, and of the first look at the error.
 const FIRST: usize = 256;
+/// Steps of a chain at first.
+const STEPS: usize = 64;
+
+/// Of the trees, so many must count: a step of a chain costs more, but all of them count to a tenth or so.
+const LEAST_SHARE: f64 = 0.05;
+/// So many where their mean weight alone is to be trusted: means of few large weights among many small ones come out low,
+/// and do not know it.
+const LEAST_SHARE_ALONE: f64 = 0.2;
+/// Trees after which that is looked at.
+const LOOK: usize = 16 * FIRST;
+
+/// Means of what is measured, whatever that is.
+struct Found {
+    method: Method,
+    means: Vec<Estimate>,
+    log_evidence: Estimate,
+    effective: f64,
+    trees: usize,
+    r_hat: Option<f64>,
+}
 
 /// The posterior of every state of every variable given the evidence.
 pub fn posterior<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
     method: Method,
-    effort: Effort,
+    effort: Effort<'_>,
 ) -> Result<Posterior, InferError> {
-    if evidence.variables() != density.states().len() {
-        return Err(InferError::Variables { found: evidence.variables(), expected: density.states().len() });
-    }
-    let sums = match method {
-        Method::Exact => {
-            let (states, log_evidence) = exact::posterior(density, evidence)?;
-            if log_evidence == f64::NEG_INFINITY {
-                return Err(InferError::Impossible);
-            }
-            let sure = |value: f64| Estimate { value, standard_error: 0.0 };
-            return Ok(Posterior {
-                method,
-                states: by_variable(density, |i| sure(states[i])),
-                log_evidence: sure(log_evidence),
-                effective_sample_size: f64::INFINITY,
-                trees: 0,
-                r_hat: None,
-            });
-        }
-        Method::Importance | Method::Collapsed => {
-            let per_tree = if method == Method::Importance { PerTree::Row } else { PerTree::Posterior };
-            go_on(density, evidence, &Proposal::prior(density)?, per_tree, effort, "trees")
-        }
-        Method::Tilted => tilted(density, evidence, effort)?,
-        Method::BlockGibbs => return chains(density, evidence, effort),
-    };
-    if sums.effective() == 0.0 {
-        return Err(InferError::Impossible);
-    }
-    Ok(Posterior {
-        method,
-        states: by_variable(density, |i| sums.mean(i)),
-        log_evidence: sums.log_mean_weight(),
-        effective_sample_size: sums.effective(),
-        trees: sums.draws(),
-        r_hat: None,
-    })
+    let measure = if method == Method::Importance { Measure::Row } else { Measure::Posterior };
+    let question = Question::new(density, evidence, measure, effort)?;
+    Ok(by_variable(density, question.answer(method)?))
 }
 
 /// The method that fits: enumeration where it is cheap; else trees that lean towards the evidence; and where hardly one of
@@ -126,100 +134,264 @@ pub fn posterior<D: Density + ?Sized>(
 pub fn posterior_by_what_fits<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
-    effort: Effort,
+    effort: Effort<'_>,
 ) -> Result<Posterior, InferError> {
-    /// Of the trees, so few may count.
-    const LEAST_SHARE: f64 = 0.01;
-    let method = Method::that_fits(density, evidence);
-    let found = posterior(density, evidence, method, effort)?;
-    let worst = found.states.iter().flatten().map(|state| state.standard_error).fold(0.0, f64::max);
-    let missed = effort.tolerance.is_some_and(|tolerance| worst > tolerance);
-    if method == Method::Exact || !missed || found.effective_sample_size > LEAST_SHARE * found.trees as f64 {
-        return Ok(found);
-    }
-    let chains = posterior(density, evidence, Method::BlockGibbs, effort)?;
-    let other = chains.states.iter().flatten().map(|state| state.standard_error).fold(0.0, f64::max);
-    Ok(if other < worst { chains } else { found })
+    let question = Question::new(density, evidence, Measure::Posterior, effort)?;
+    Ok(by_variable(density, question.answer_by_what_fits()?))
 }
 
-/// Chains, longer and longer until the error is small enough; the probability of the evidence, which chains do not tell,
-/// comes from trees that lean towards it.
-fn chains<D: Density + ?Sized>(
+/// The probability of every edge of the tree given the evidence: exact for a complete row and where enumeration is cheap.
+pub fn edges<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
-    effort: Effort,
-) -> Result<Posterior, InferError> {
-    /// Steps of a chain at first.
-    const STEPS: usize = 64;
-    /// Chains whose halves differ by more than this have not mixed.
-    const MOST_R_HAT: f64 = 1.05;
-    let first = Proposal::tilted(density, evidence)?;
-    let look =
-        draw(density, evidence, &first, PerTree::Posterior, (effort.seed, "first trees"), 0..4 * FIRST);
-    let mut steps = STEPS;
-    loop {
-        let found = block_gibbs::run(density, evidence, steps, effort.seed)?;
-        let worst = found.states.iter().map(|state| state.standard_error).fold(0.0, f64::max);
-        let good = effort.tolerance.is_some_and(|tolerance| worst <= tolerance) && found.r_hat <= MOST_R_HAT;
-        if good || 2 * found.trees > effort.trees {
-            return Ok(Posterior {
-                method: Method::BlockGibbs,
-                states: by_variable(density, |i| found.states[i]),
-                log_evidence: look.log_mean_weight(),
-                effective_sample_size: found.effective,
-                trees: found.trees,
-                r_hat: Some(found.r_hat),
-            });
+    effort: Effort<'_>,
+) -> Result<EdgePosterior, InferError> {
+    let effort = Effort { targets: &[], ..effort };
+    let found = Question::new(density, evidence, Measure::Edges, effort)?.answer_by_what_fits()?;
+    Ok(EdgePosterior {
+        method: found.method,
+        edges: found.means,
+        effective_sample_size: found.effective,
+        trees: found.trees,
+    })
+}
+
+/// The logarithm of the probability of the evidence, to a tolerance on this logarithm.
+pub fn log_evidence<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    effort: Effort<'_>,
+) -> Result<Estimate, InferError> {
+    let question = Question::new(density, evidence, Measure::Nothing, effort)?;
+    if Method::within(density, evidence, effort.operations) == Method::Exact {
+        return Ok(question.answer(Method::Exact)?.log_evidence);
+    }
+    let (proposal, _) = question.lean()?;
+    let look = question.go_on(&proposal, LOOK.min(effort.trees));
+    if look.effective() >= LEAST_SHARE_ALONE * look.draws() as f64 {
+        return Ok(question.carry_on(look, &proposal, effort.trees).log_mean_weight());
+    }
+    question.bridge(&proposal)
+}
+
+fn by_variable<D: Density + ?Sized>(density: &D, found: Found) -> Posterior {
+    let offsets = density.tables().offsets();
+    let states =
+        (0..density.states().len()).map(|v| found.means[offsets[v]..offsets[v + 1]].to_vec()).collect();
+    Posterior {
+        method: found.method,
+        states,
+        log_evidence: found.log_evidence,
+        effective_sample_size: found.effective,
+        trees: found.trees,
+        r_hat: found.r_hat,
+    }
+}
+
+/// What is asked, of whom, and how exactly.
+struct Question<'a, D: ?Sized> {
+    density: &'a D,
+    evidence: &'a Evidence,
+    measure: Measure,
+    effort: Effort<'a>,
+    /// Places of the functions whose errors matter.
+    wanted: Vec<std::ops::Range<usize>>,
+}
+
+impl<'a, D: Density + ?Sized> Question<'a, D> {
+    fn new(
+        density: &'a D,
+        evidence: &'a Evidence,
+        measure: Measure,
+        effort: Effort<'a>,
+    ) -> Result<Self, InferError> {
+        let n = density.states().len();
+        if evidence.variables() != n {
+            return Err(InferError::Variables { found: evidence.variables(), expected: n });
         }
-        steps *= 2;
+        let offsets = density.tables().offsets();
+        let wanted = if effort.targets.is_empty() {
+            std::iter::once(0..measure.functions(density)).collect()
+        } else {
+            effort.targets.iter().map(|&v| offsets[v]..offsets[v + 1]).collect()
+        };
+        Ok(Self { density, evidence, measure, effort, wanted })
     }
-}
 
-/// A first round with the edges between observed variables tilted; a second with all edges tilted by what the first found,
-/// where that promises more per tree.
-fn tilted<D: Density + ?Sized>(density: &D, evidence: &Evidence, effort: Effort) -> Result<Sums, InferError> {
-    let first = Proposal::tilted(density, evidence)?;
-    let look = draw(density, evidence, &first, PerTree::Posterior, (effort.seed, "first trees"), 0..FIRST);
-    if good_enough(&look, effort) || look.effective() == 0.0 {
-        return Ok(look);
+    fn answer(&self, method: Method) -> Result<Found, InferError> {
+        let Self { density, evidence, measure, effort, .. } = self;
+        let sums = match method {
+            Method::Exact => {
+                let (means, log_evidence) = match measure {
+                    Measure::Edges => exact::edges(*density, evidence)?,
+                    Measure::Nothing => (Vec::new(), exact::log_evidence(*density, evidence)?),
+                    Measure::Row | Measure::Posterior => exact::posterior(*density, evidence)?,
+                };
+                if log_evidence == f64::NEG_INFINITY {
+                    return Err(InferError::Impossible);
+                }
+                let sure = |value: f64| Estimate { value, standard_error: 0.0 };
+                return Ok(Found {
+                    method,
+                    means: means.into_iter().map(sure).collect(),
+                    log_evidence: sure(log_evidence),
+                    effective: f64::INFINITY,
+                    trees: 0,
+                    r_hat: None,
+                });
+            }
+            Method::Importance | Method::Collapsed => self.go_on(&Proposal::prior(*density)?, effort.trees),
+            Method::Tilted => {
+                let (proposal, look) = self.lean()?;
+                match look {
+                    Some(look) => look,
+                    None => self.go_on(&proposal, effort.trees),
+                }
+            }
+            Method::Gibbs | Method::BlockGibbs => return self.chains(method),
+        };
+        self.found(method, sums)
     }
-    let offsets = density.tables().offsets();
-    let belief = |v: usize| Some((offsets[v]..offsets[v + 1]).map(|i| look.mean(i).value).collect());
-    let beliefs: Vec<Option<Vec<f64>>> = (0..density.states().len()).map(belief).collect();
-    let second = Proposal::towards(density, &beliefs)?;
-    let again = draw(density, evidence, &second, PerTree::Posterior, (effort.seed, "second trees"), 0..FIRST);
-    let better = again.effective() > look.effective();
-    let proposal = if better { second } else { first };
-    Ok(go_on(density, evidence, &proposal, PerTree::Posterior, effort, "trees"))
-}
 
-/// Draws until the effort is spent or the error is small enough, twice as many each time.
-fn go_on<D: Density + ?Sized>(
-    density: &D,
-    evidence: &Evidence,
-    proposal: &Proposal,
-    per_tree: PerTree,
-    effort: Effort,
-    purpose: &str,
-) -> Sums {
-    let mut done = FIRST.min(effort.trees.max(1));
-    let mut sums = draw(density, evidence, proposal, per_tree, (effort.seed, purpose), 0..done);
-    while done < effort.trees && !good_enough(&sums, effort) {
-        let next = (2 * done).min(effort.trees);
-        sums.merge(&draw(density, evidence, proposal, per_tree, (effort.seed, purpose), done..next));
-        done = next;
+    fn found(&self, method: Method, sums: Sums) -> Result<Found, InferError> {
+        if sums.effective() == 0.0 {
+            return Err(InferError::Impossible);
+        }
+        Ok(Found {
+            method,
+            means: (0..sums.functions()).map(|i| sums.mean(i)).collect(),
+            log_evidence: sums.log_mean_weight(),
+            effective: sums.effective(),
+            trees: sums.draws(),
+            r_hat: None,
+        })
     }
-    sums
-}
 
-fn good_enough(sums: &Sums, effort: Effort) -> bool {
-    // A handful of heavy draws knows nothing of its own error.
-    const LEAST_EFFECTIVE: f64 = 50.0;
-    let worst = || (0..sums.functions()).map(|i| sums.mean(i).standard_error).fold(0.0, f64::max);
-    effort.tolerance.is_some_and(|tolerance| sums.effective() >= LEAST_EFFECTIVE && worst() <= tolerance)
-}
+    /// Trees as long as enough of them count; else chains, if they do better.
+    fn answer_by_what_fits(&self) -> Result<Found, InferError> {
+        // Edges are computed row by row.
+        let most = self.effort.operations * if self.measure == Measure::Edges { 0.1 } else { 1.0 };
+        if Method::within(self.density, self.evidence, most) == Method::Exact {
+            return self.answer(Method::Exact);
+        }
+        let (proposal, look) = self.lean()?;
+        let look = match look {
+            Some(look) => look,
+            None => self.go_on(&proposal, LOOK.min(self.effort.trees)),
+        };
+        let enough = |sums: &Sums| self.effort.tolerance.is_none() || self.good_enough(sums);
+        if enough(&look) || look.effective() >= LEAST_SHARE * look.draws() as f64 {
+            return self.found(Method::Tilted, self.carry_on(look, &proposal, self.effort.trees));
+        }
+        let chains = self.chains(Method::BlockGibbs)?;
+        let trees = self.found(Method::Tilted, look)?;
+        Ok(if self.worst(&chains.means) < self.worst(&trees.means) { chains } else { trees })
+    }
 
-fn by_variable<D: Density + ?Sized>(density: &D, estimate: impl Fn(usize) -> Estimate) -> Vec<Vec<Estimate>> {
-    let offsets = density.tables().offsets();
-    (0..density.states().len()).map(|v| (offsets[v]..offsets[v + 1]).map(&estimate).collect()).collect()
+    /// A first round with the edges between observed variables tilted; a second with all edges tilted by what the first
+    /// found, where that promises more per tree. Gives back the better proposal, and the first round where it is enough.
+    fn lean(&self) -> Result<(Proposal, Option<Sums>), InferError> {
+        let Self { density, evidence, measure, effort, .. } = *self;
+        let first = Proposal::tilted(density, evidence)?;
+        let one = |proposal: &Proposal, measure, purpose: &str| {
+            draw(density, evidence, proposal, measure, (effort.seed, purpose), 0..FIRST)
+        };
+        let look = one(&first, Measure::Posterior, "first trees");
+        if look.effective() == 0.0 {
+            return Err(InferError::Impossible);
+        }
+        if measure == Measure::Posterior && self.good_enough(&look) {
+            return Ok((first, Some(look)));
+        }
+        let offsets = density.tables().offsets();
+        let belief = |v: usize| Some((offsets[v]..offsets[v + 1]).map(|i| look.mean(i).value).collect());
+        let beliefs: Vec<Option<Vec<f64>>> = (0..density.states().len()).map(belief).collect();
+        let second = Proposal::towards(density, &beliefs)?;
+        let again = one(&second, Measure::Nothing, "second trees");
+        Ok((if again.effective() > look.effective() { second } else { first }, None))
+    }
+
+    /// Draws until so many trees are drawn or the error is small enough, twice as many each time.
+    fn go_on(&self, proposal: &Proposal, trees: usize) -> Sums {
+        let first = self.trees(proposal, 0..FIRST.min(trees.max(1)));
+        self.carry_on(first, proposal, trees)
+    }
+
+    fn carry_on(&self, mut sums: Sums, proposal: &Proposal, trees: usize) -> Sums {
+        while sums.draws() < trees && !self.good_enough(&sums) {
+            let done = sums.draws();
+            sums.merge(&self.trees(proposal, done..(2 * done).min(trees)));
+        }
+        sums
+    }
+
+    fn trees(&self, proposal: &Proposal, trees: std::ops::Range<usize>) -> Sums {
+        draw(self.density, self.evidence, proposal, self.measure, (self.effort.seed, "trees"), trees)
+    }
+
+    fn good_enough(&self, sums: &Sums) -> bool {
+        // A handful of heavy draws knows nothing of its own error.
+        const LEAST_EFFECTIVE: f64 = 50.0;
+        let error = || match self.measure {
+            Measure::Nothing => sums.log_mean_weight().standard_error,
+            _ => {
+                let errors = self.wanted.iter().cloned().flatten().map(|i| sums.mean(i).standard_error);
+                errors.fold(0.0, f64::max)
+            }
+        };
+        self.effort
+            .tolerance
+            .is_some_and(|tolerance| sums.effective() >= LEAST_EFFECTIVE && error() <= tolerance)
+    }
+
+    /// The largest error that matters.
+    fn worst(&self, means: &[Estimate]) -> f64 {
+        let errors = self.wanted.iter().cloned().flatten().map(|i| means[i].standard_error);
+        errors.fold(0.0, f64::max)
+    }
+
+    /// The probability of the evidence from longer and longer chains, until its error is small enough.
+    fn bridge(&self, proposal: &Proposal) -> Result<Estimate, InferError> {
+        let mut steps = STEPS;
+        loop {
+            let found = bridge::log_evidence(self.density, self.evidence, proposal, steps, self.effort.seed)?;
+            let good = self.effort.tolerance.is_some_and(|tolerance| found.standard_error <= tolerance);
+            steps *= 2;
+            if good || CHAINS * steps > self.effort.trees {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Chains, longer and longer until the error is small enough; the probability of the evidence, which chains do not
+    /// tell, comes from a bridge to them.
+    fn chains(&self, method: Method) -> Result<Found, InferError> {
+        /// Chains whose halves differ by more than this have not mixed.
+        const MOST_R_HAT: f64 = 1.1;
+        let Self { density, evidence, measure, effort, .. } = *self;
+        let mut steps = STEPS;
+        loop {
+            let found = match method {
+                Method::Gibbs => gibbs::run(density, evidence, steps, effort.seed)?,
+                _ => block_gibbs::run(density, evidence, measure, steps, effort.seed)?,
+            };
+            let enough = |tolerance: f64| self.worst(&found.estimates) <= tolerance;
+            let good = effort.tolerance.is_some_and(enough) && found.r_hat <= MOST_R_HAT;
+            if good || 2 * found.steps > effort.trees {
+                let proposal = Proposal::tilted(density, evidence)?;
+                // A side remark here: it is not what the tolerance is about.
+                let some = steps.min(2 * STEPS);
+                let log_evidence = bridge::log_evidence(density, evidence, &proposal, some, effort.seed)?;
+                return Ok(Found {
+                    method,
+                    means: found.estimates,
+                    log_evidence,
+                    effective: found.effective,
+                    trees: found.steps,
+                    r_hat: Some(found.r_hat),
+                });
+            }
+            steps *= 2;
+        }
+    }
 }

@@ -1,10 +1,12 @@
 //! Rows by chance, given what is known; never by rejection.
 
+use super::block_gibbs::{self, Walk};
 use super::evidence::Evidence;
-use super::importance::{PerTree, draw};
+use super::importance::draw;
+use super::measure::Measure;
 use super::messages::Messages;
 use super::proposal::Proposal;
-use super::query::Method;
+use super::query::{A_SECOND, Method};
 use super::{InferError, exact};
 use crate::model::Density;
 use crate::stream::stream;
@@ -17,13 +19,22 @@ const CHUNK: usize = 64;
 const LOOK: usize = 512;
 /// Independent draws that a pool should be worth.
 const WORTH: f64 = 64.0;
-const LARGEST_POOL: usize = 4096;
+/// Pools larger than this take longer than chains.
+const LARGEST_POOL: usize = 512;
 
 /// How rows were drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Drawn {
     /// Exactly from the distribution, independently.
     Exactly,
+    /// Each at the end of a chain of its own (a tree given the row, a row given the tree, and so on), because hardly any random
+    /// tree explains the evidence.
+    FromChains {
+        /// Steps of each chain.
+        steps: usize,
+        /// How well chains of that length agree: 1 where all of them tell the same.
+        r_hat: f64,
+    },
     /// Independently, each from a fresh pool of weighted trees: the larger the effective size of a pool, the nearer to the
     /// distribution.
     FromPools {
@@ -34,13 +45,29 @@ pub enum Drawn {
     },
 }
 
+/// How rows are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// Of everything random.
+    pub seed: u64,
+    /// Rows are drawn from a list of all where making it takes no more operations than this.
+    pub operations: f64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { seed: 0, operations: A_SECOND }
+    }
+}
+
 /// Draws `count` rows given the evidence. Without evidence, and where enumeration is cheap, exactly.
 pub fn sample<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
     count: usize,
-    seed: u64,
+    sampling: Sampling,
 ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
+    let Sampling { seed, operations } = sampling;
     let n = density.states().len();
     if evidence.variables() != n {
         return Err(InferError::Variables { found: evidence.variables(), expected: n });
@@ -51,17 +78,19 @@ pub fn sample<D: Density + ?Sized>(
             Drawn::Exactly,
         ));
     }
-    if Method::that_fits(density, evidence) == Method::Exact {
+    if Method::within(density, evidence, operations) == Method::Exact {
         return Ok((enumerated(density, evidence, count, seed)?, Drawn::Exactly));
     }
     let proposal = Proposal::tilted(density, evidence)?;
-    let look =
-        draw(density, evidence, &proposal, PerTree::Posterior, (seed, "trees before samples"), 0..LOOK);
+    let look = draw(density, evidence, &proposal, Measure::Nothing, (seed, "trees before samples"), 0..LOOK);
     if look.effective() == 0.0 {
         return Err(InferError::Impossible);
     }
     let share = look.effective() / LOOK as f64;
-    let pool = ((WORTH / share).ceil() as usize).clamp(1, LARGEST_POOL);
+    let pool = (WORTH / share).ceil() as usize;
+    if pool > LARGEST_POOL {
+        return from_chains(density, evidence, &proposal, count, seed);
+    }
     let rows = from_pools(density, evidence, &proposal, pool, count, seed);
     Ok((rows, Drawn::FromPools { pool, effective: share * pool as f64 }))
 }
@@ -111,6 +140,34 @@ fn from_pools<D: Density + ?Sized>(
         })
         .collect();
     chunks.into_iter().flatten().collect()
+}
+
+/// Every row from a chain of its own, ten times as long as steps stay alike.
+fn from_chains<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    proposal: &Proposal,
+    count: usize,
+    seed: u64,
+) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
+    /// Steps of the chains that are looked at.
+    const LOOK: usize = 320;
+    let look = block_gibbs::run(density, evidence, Measure::Posterior, LOOK, seed)?;
+    let alike = look.steps as f64 / look.effective;
+    let steps = ((10.0 * alike).ceil() as usize).clamp(20, 2000);
+    let rows: Result<Vec<Vec<u16>>, InferError> = (0..count)
+        .into_par_iter()
+        .map(|number| {
+            let rng = stream(seed, "chains of samples", number as u64);
+            let mut walk = Walk::start(density, evidence, proposal, rng)?;
+            for _ in 0..steps {
+                let tree = walk.tree()?;
+                walk.row(&tree);
+            }
+            Ok(walk.row)
+        })
+        .collect();
+    Ok((rows?, Drawn::FromChains { steps, r_hat: look.r_hat }))
 }
 
 /// Rows from the list of all that agree with the evidence.

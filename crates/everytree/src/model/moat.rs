@@ -333,8 +333,7 @@ impl Moat {
                 let e = edge(u, v);
                 let joint = &mut joints[self.layout.pairs[e] - start..self.layout.pairs[e + 1] - start];
                 let off = sinkhorn::joint(&margins[u], &margins[v], self.pair(e), joint);
-                // False for a NaN, too.
-                if !(off <= MOST_OFF) {
+                if off > MOST_OFF || off.is_nan() {
                     return Err(ModelError::Unbalanced { u, v, off });
                 }
             }

@@ -1,0 +1,62 @@
+//! Rows of codes as a Parquet file: every column by the type of its states.
+
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema as ArrowSchema};
+use everytree::schema::{Schema, States, Variable};
+use parquet::arrow::ArrowWriter;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Rows of a row group.
+const GROUP: usize = 1 << 16;
+
+/// Writes rows of codes: truth values, numbers and texts as such, bins by their labels, and missing cells as nulls.
+pub fn write_parquet(out: &mut (dyn Write + Send), schema: &Schema, rows: &[Vec<u16>]) -> io::Result<()> {
+    let field = |variable: &Variable| Field::new(&variable.name, kind(&variable.states), variable.missing);
+    let fields: Vec<Field> = schema.variables.iter().map(field).collect();
+    let arrow = Arc::new(ArrowSchema::new(fields));
+    let mut writer = ArrowWriter::try_new(out, Arc::clone(&arrow), None).map_err(io::Error::other)?;
+    for rows in rows.chunks(GROUP) {
+        let columns: Vec<ArrayRef> = (0..schema.variables.len())
+            .map(|v| {
+                column(&schema.variables[v], &rows.iter().map(|row| row[v].into()).collect::<Vec<usize>>())
+            })
+            .collect();
+        let batch = RecordBatch::try_new(Arc::clone(&arrow), columns).map_err(io::Error::other)?;
+        writer.write(&batch).map_err(io::Error::other)?;
+    }
+    writer.close().map_err(io::Error::other)?;
+    Ok(())
+}
+
+fn kind(states: &States) -> DataType {
+    match states {
+        States::Booleans(_) => DataType::Boolean,
+        States::Integers(_) => DataType::Int64,
+        States::Reals(_) => DataType::Float64,
+        States::Texts(_) | States::Bins(_) => DataType::Utf8,
+    }
+}
+
+fn column(variable: &Variable, codes: &[usize]) -> ArrayRef {
+    // The state after all others is "missing".
+    let codes = codes.iter().copied();
+    match &variable.states {
+        States::Booleans(_) => {
+            let value = |code: usize| (code < 2).then_some(code == 1);
+            Arc::new(codes.map(value).collect::<BooleanArray>())
+        }
+        States::Integers(values) => {
+            Arc::new(codes.map(|code| values.get(code).copied()).collect::<Int64Array>())
+        }
+        States::Reals(values) => {
+            Arc::new(codes.map(|code| values.get(code).copied()).collect::<Float64Array>())
+        }
+        States::Texts(_) | States::Bins(_) => {
+            let labels = variable.labels();
+            let seen = variable.states.len();
+            let label = |code: usize| labels[..seen].get(code).map(String::as_str);
+            Arc::new(codes.map(label).collect::<StringArray>())
+        }
+    }
+}
