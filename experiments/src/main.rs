@@ -1,7 +1,11 @@
 //! The paper's experiments as commands. Results are CSV files under `experiments/results`, with the command that made
 //! them in their first lines.
 
+mod convergence;
+mod nltcs;
+mod plot;
 mod table1;
+mod weights;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -17,10 +21,14 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Table1(table1::Table1),
+    Convergence(convergence::Convergence),
+    Weights(weights::Weights),
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Table1(command) => command.run(),
+        Command::Convergence(command) => command.run(),
+        Command::Weights(command) => command.run(),
     }
 }

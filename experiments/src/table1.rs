@@ -138,7 +138,7 @@ impl Table1 {
 }
 
 /// The `everytree` command beside this one.
-fn program() -> Result<PathBuf> {
+pub fn program() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let folder = here.parent().unwrap_or(Path::new("."));
     let program = folder.join(format!("everytree{}", std::env::consts::EXE_SUFFIX));
@@ -149,7 +149,7 @@ fn program() -> Result<PathBuf> {
 }
 
 /// What it ran on.
-fn machine() -> String {
+pub fn machine() -> String {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let model = std::fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("model name"))?;

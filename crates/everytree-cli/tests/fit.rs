@@ -1,26 +1,13 @@
 //! `everytree fit` from end to end: what it prints, what it saves, how it is stopped and taken up again.
 
+mod program;
+
 use everytree::file::{Checkpoint, ModelFile};
-use serde_json::Value;
+use program::{command, everytree, json};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-fn everytree(folder: &Path, arguments: &[&str]) -> Output {
-    command(folder, arguments).output().unwrap()
-}
-
-fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_everytree"));
-    command.current_dir(folder).args(arguments);
-    command
-}
-
-fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
 
 /// A table of words, numbers, truth values and gaps, with dependencies.
 fn table(rows: usize) -> String {

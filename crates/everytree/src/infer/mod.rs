@@ -18,6 +18,7 @@ mod most_probable;
 mod proposal;
 mod query;
 mod sample;
+mod semiring;
 
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
@@ -29,6 +30,7 @@ pub use query::{
     EdgePosterior, Effort, Method, Posterior, edges, log_evidence, posterior, posterior_by_what_fits,
 };
 pub use sample::{Drawn, Sampling, sample};
+pub use semiring::FieldModel;
 
 use crate::model::ModelError;
 use crate::spanning::RateError;

@@ -1,0 +1,57 @@
+//! The model of the paper's figures about inference: sixteen variables, so that the truth can be enumerated.
+
+use crate::table1::program;
+use anyhow::{Result, bail};
+use everytree::file::ModelFile;
+use everytree::infer::Evidence;
+use everytree::table::Table;
+use everytree_read::{CellRules, ReadSettings, read_table};
+use rand::{RngExt, SeedableRng};
+use std::path::Path;
+use std::process::Command;
+
+/// The model and the test rows.
+pub struct Nltcs {
+    pub model: ModelFile,
+    test: Table,
+}
+
+impl Nltcs {
+    /// Fits the model with the default settings to `FOLDER/nltcs/nltcs.train.data.gz`.
+    pub fn fit(folder: &Path) -> Result<Self> {
+        let file = |part: &str| folder.join("nltcs").join(format!("nltcs.{part}.data.gz"));
+        let path = std::env::temp_dir().join(format!("everytree-nltcs-{}", std::process::id()));
+        let output = Command::new(program()?)
+            .arg("fit")
+            .arg(file("train"))
+            .arg("--valid")
+            .arg(file("valid"))
+            .args(["--quiet", "--out"])
+            .arg(&path)
+            .output()?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr));
+        }
+        let model = ModelFile::load(&path);
+        let _ = std::fs::remove_file(&path);
+        let model = model?;
+        let rules =
+            CellRules { missing_is_a_state: true, unknown_is_unobserved: false, incomplete_rows: false };
+        let (test, _) = read_table(&file("test"), &model.schema, &ReadSettings::default(), rules)?;
+        Ok(Self { model, test })
+    }
+
+    /// The values of `observed` columns of a test row, both chosen by the seed.
+    pub fn evidence(&self, observed: usize, seed: u64) -> Result<Evidence> {
+        let mut rng = rand_pcg::Pcg64::seed_from_u64(1000 * observed as u64 + seed);
+        let states = self.model.schema.states();
+        let row = rng.random_range(0..self.test.rows());
+        let mut columns: Vec<usize> = (0..states.len()).collect();
+        let mut evidence = Evidence::none(&states);
+        for _ in 0..observed {
+            let column = columns.swap_remove(rng.random_range(0..columns.len()));
+            evidence.set(column, &[self.test.get(row, column)])?;
+        }
+        Ok(evidence)
+    }
+}
