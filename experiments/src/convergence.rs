@@ -1,6 +1,6 @@
 //! How fast posteriors converge: the paper's figure, with our methods beside its own.
 
-use crate::nltcs::Nltcs;
+use crate::fitted::Fitted;
 use crate::plot::{Chart, Mark, Panel, Scale, Series};
 use crate::table1::machine;
 use anyhow::Result;
@@ -44,7 +44,7 @@ const METHODS: [&str; 6] = ["gibbs", "importance", "collapsed", "tilted", "block
 
 impl Convergence {
     pub fn run(self) -> Result<()> {
-        let nltcs = Nltcs::fit(&self.data)?;
+        let nltcs = Fitted::new(&self.data, "nltcs")?;
         let asked = nltcs.model.model.asked()?;
         let mut csv = format!(
             "# everytree {}, {}\n# everytree-experiments convergence --data FOLDER --csv convergence.csv --svg convergence.svg\n\
@@ -99,7 +99,7 @@ impl Convergence {
 }
 
 fn long_enough(method: &str, samples: usize) -> bool {
-    // The second round of the tilted proposal spends 512 trees before it begins.
+    // The second round of the tilted proposal spends 256 trees before it begins.
     !matches!(method, "gibbs" | "block gibbs" | "tilted twice") || samples >= SHORTEST
 }
 
@@ -121,7 +121,7 @@ fn estimate<D: Density>(
         "importance" => values(posterior(density, evidence, Method::Importance, effort)?),
         "collapsed" => values(posterior(density, evidence, Method::Collapsed, effort)?),
         "tilted twice" => {
-            let effort = Effort { trees: samples - 512, ..effort };
+            let effort = Effort { trees: samples - 256, ..effort };
             values(posterior(density, evidence, Method::Tilted, effort)?)
         }
         _ => tilted_once(density, evidence, samples, seed)?,

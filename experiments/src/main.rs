@@ -2,8 +2,9 @@
 //! them in their first lines.
 
 mod convergence;
-mod nltcs;
+mod fitted;
 mod plot;
+mod questions;
 mod table1;
 mod weights;
 
@@ -23,6 +24,7 @@ enum Command {
     Table1(table1::Table1),
     Convergence(convergence::Convergence),
     Weights(weights::Weights),
+    Questions(questions::Questions),
 }
 
 fn main() -> Result<()> {
@@ -30,5 +32,6 @@ fn main() -> Result<()> {
         Command::Table1(command) => command.run(),
         Command::Convergence(command) => command.run(),
         Command::Weights(command) => command.run(),
+        Command::Questions(command) => command.run(),
     }
 }

@@ -1,6 +1,6 @@
 //! The paper's histogram of sample weights, and that of trees which lean towards the evidence.
 
-use crate::nltcs::Nltcs;
+use crate::fitted::Fitted;
 use crate::plot::{Chart, Mark, Panel, Scale, Series};
 use crate::table1::machine;
 use anyhow::Result;
@@ -35,7 +35,7 @@ pub struct Weights {
 
 impl Weights {
     pub fn run(self) -> Result<()> {
-        let nltcs = Nltcs::fit(&self.data)?;
+        let nltcs = Fitted::new(&self.data, "nltcs")?;
         let asked = nltcs.model.model.asked()?;
         let mut csv = format!(
             "# everytree {}, {}\n# everytree-experiments weights --data FOLDER --csv weights.csv --svg weights.svg\n\

@@ -6,8 +6,8 @@ use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask test            format, lints, and every test (documentation and command line included)
-cargo xtask bench           benches of the engine, of random trees and of learning, as tables
-cargo xtask bench NAME [N…] one bench (engine, cutover, trees, learning), at the sizes N only
+cargo xtask bench           benches of the engine, random trees, learning and inference, as tables
+cargo xtask bench NAME [N…] one bench (engine, cutover, trees, learning, inference), at the sizes N only
             --csv FILE      also write the lines as CSV, with the machine they came from
 cargo xtask fuzz [SECONDS]  damaged model files against the loader, for a minute or as long as told";
 

@@ -5,18 +5,38 @@
 //! ```text
 //! P(e) = (F_tilted / F_prior) · E[ P(e | T) / Π_{edges of T} tilt ]
 //! ```
+//!
+//! Two such distributions can be mixed, half the trees from each; a tree then counts by what both together would draw it
+//! with. Where one of them misleads, the other keeps the weights within twice its own.
 
 use super::evidence::Evidence;
 use crate::model::Density;
 use crate::spanning::{Elimination, Kind, RateError, RootedForest, SpanningTrees};
+use rand::RngExt;
 
 /// A distribution over trees, and its weights.
 pub(crate) struct Proposal {
+    /// Drawn from equally often.
+    parts: Vec<Part>,
+    n: usize,
+}
+
+struct Part {
     trees: SpanningTrees,
     /// In the layout of [`Kind`]; empty where nothing is tilted.
     log_tilts: Vec<f64>,
     log_ratio: f64,
-    n: usize,
+}
+
+impl Part {
+    /// The logarithm of how much more often than in the prior a tree comes.
+    fn log_lean(&self, n: usize, tree: &RootedForest) -> f64 {
+        if self.log_tilts.is_empty() {
+            return 0.0;
+        }
+        let tilt = |(v, &u): (usize, &usize)| self.log_tilts[v * n + u];
+        tree.parents().iter().enumerate().map(tilt).sum::<f64>() - self.log_ratio
+    }
 }
 
 /// Tilts stay within this factor of 1 either way, so that no tree becomes unreachable.
@@ -27,7 +47,7 @@ impl Proposal {
     pub fn prior<D: Density + ?Sized>(density: &D) -> Result<Self, RateError> {
         let n = density.states().len();
         let trees = SpanningTrees::new(density.kind(), n, density.rates())?;
-        Ok(Self { trees, log_tilts: Vec::new(), log_ratio: 0.0, n })
+        Ok(Self { parts: vec![Part { trees, log_tilts: Vec::new(), log_ratio: 0.0 }], n })
     }
 
     /// Edges between variables that something is known of carry what the evidence makes of them; the others stay as in the
@@ -79,23 +99,35 @@ impl Proposal {
         elimination.log_forests(&rates, &mut tilted)?;
         elimination.log_forests(density.rates(), &mut prior)?;
         let trees = SpanningTrees::new(density.kind(), n, &rates)?;
-        Ok(Self { trees, log_tilts, log_ratio: tilted[0] - prior[0], n })
+        Ok(Self { parts: vec![Part { trees, log_tilts, log_ratio: tilted[0] - prior[0] }], n })
+    }
+
+    /// Half from this, half from another.
+    pub fn and(mut self, other: Self) -> Self {
+        self.parts.extend(other.parts);
+        self
     }
 
     /// A tree, and the logarithm of what its weight is to be multiplied by.
     pub fn draw(&self, rng: &mut (impl rand::Rng + ?Sized)) -> (RootedForest, f64) {
-        let tree = self.trees.draw(rng);
+        let part = match self.parts.len() {
+            1 => 0,
+            parts => rng.random_range(0..parts),
+        };
+        let tree = self.parts[part].trees.draw(rng);
         let correction = self.correction(&tree);
         (tree, correction)
     }
 
     /// The logarithm of what the weight of a tree is to be multiplied by.
     pub fn correction(&self, tree: &RootedForest) -> f64 {
-        if self.log_tilts.is_empty() {
-            return 0.0;
+        if let [part] = &self.parts[..] {
+            return -part.log_lean(self.n, tree);
         }
-        let tilt: f64 = tree.parents().iter().enumerate().map(|(v, &u)| self.log_tilts[v * self.n + u]).sum();
-        self.log_ratio - tilt
+        let leans: Vec<f64> = self.parts.iter().map(|part| part.log_lean(self.n, tree)).collect();
+        let most = leans.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mean = leans.iter().map(|lean| (lean - most).exp()).sum::<f64>() / leans.len() as f64;
+        -(most + mean.ln())
     }
 }
 

@@ -288,15 +288,13 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
         Ok(if self.worst(&chains.means) < self.worst(&trees.means) { chains } else { trees })
     }
 
-    /// A first round with the edges between observed variables tilted; a second with all edges tilted by what the first
-    /// found, where that promises more per tree. Gives back the better proposal, and the first round where it is enough.
+    /// A first round with the edges between observed variables tilted; then half of the trees with all edges tilted by what
+    /// the first found. Gives back the proposal, and the first round where it is enough.
     fn lean(&self) -> Result<(Proposal, Option<Sums>), InferError> {
         let Self { density, evidence, measure, effort, .. } = *self;
         let first = Proposal::tilted(density, evidence)?;
-        let one = |proposal: &Proposal, measure, purpose: &str| {
-            draw(density, evidence, proposal, measure, (effort.seed, purpose), 0..FIRST)
-        };
-        let look = one(&first, Measure::Posterior, "first trees");
+        let trees = (effort.seed, "first trees");
+        let look = draw(density, evidence, &first, Measure::Posterior, trees, 0..FIRST);
         if look.effective() == 0.0 {
             return Err(InferError::Impossible);
         }
@@ -306,9 +304,7 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
         let offsets = density.tables().offsets();
         let belief = |v: usize| Some((offsets[v]..offsets[v + 1]).map(|i| look.mean(i).value).collect());
         let beliefs: Vec<Option<Vec<f64>>> = (0..density.states().len()).map(belief).collect();
-        let second = Proposal::towards(density, &beliefs)?;
-        let again = one(&second, Measure::Nothing, "second trees");
-        Ok((if again.effective() > look.effective() { second } else { first }, None))
+        Ok((first.and(Proposal::towards(density, &beliefs)?), None))
     }
 
     /// Draws until so many trees are drawn or the error is small enough, twice as many each time.

@@ -1,4 +1,4 @@
-//! The model of the paper's figures about inference: sixteen variables, so that the truth can be enumerated.
+//! Models of the datasets, and evidence from their test rows.
 
 use crate::table1::program;
 use anyhow::{Result, bail};
@@ -11,16 +11,16 @@ use std::path::Path;
 use std::process::Command;
 
 /// The model and the test rows.
-pub struct Nltcs {
+pub struct Fitted {
     pub model: ModelFile,
     test: Table,
 }
 
-impl Nltcs {
-    /// Fits the model with the default settings to `FOLDER/nltcs/nltcs.train.data.gz`.
-    pub fn fit(folder: &Path) -> Result<Self> {
-        let file = |part: &str| folder.join("nltcs").join(format!("nltcs.{part}.data.gz"));
-        let path = std::env::temp_dir().join(format!("everytree-nltcs-{}", std::process::id()));
+impl Fitted {
+    /// Fits the model with the default settings to `FOLDER/NAME/NAME.train.data.gz`.
+    pub fn new(folder: &Path, name: &str) -> Result<Self> {
+        let file = |part: &str| folder.join(name).join(format!("{name}.{part}.data.gz"));
+        let path = std::env::temp_dir().join(format!("everytree-{name}-{}", std::process::id()));
         let output = Command::new(program()?)
             .arg("fit")
             .arg(file("train"))
