@@ -2,7 +2,7 @@
 
 mod oracle;
 
-use everytree::spanning::{Elimination, Kind, RateError, SpanningTrees};
+use everytree::spanning::{Elimination, FreshTrees, Kind, RateError, SpanningTrees};
 use oracle::{all_forests, weight};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -25,11 +25,26 @@ fn name(kind: Kind, parents: &[usize]) -> Vec<(usize, usize)> {
 
 /// Draws from `trees` and compares the frequency of every forest with its probability.
 fn chi_square(kind: Kind, n: usize, rates: &[f64], trees: &SpanningTrees, seed: u64, draws: usize) {
+    let draw = |rng: &mut Pcg64, parents: &mut [usize]| {
+        trees.draw_into(rng, parents);
+    };
+    chi_square_of(kind, n, rates, draw, seed, draws);
+}
+
+/// The same with any way to draw.
+fn chi_square_of(
+    kind: Kind,
+    n: usize,
+    rates: &[f64],
+    mut draw: impl FnMut(&mut Pcg64, &mut [usize]),
+    seed: u64,
+    draws: usize,
+) {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut seen: HashMap<Vec<(usize, usize)>, usize> = HashMap::new();
     let mut parents = vec![0; n];
     for _ in 0..draws {
-        trees.draw_into(&mut rng, &mut parents);
+        draw(&mut rng, &mut parents);
         *seen.entry(name(kind, &parents)).or_default() += 1;
     }
     let weights: Vec<(Vec<(usize, usize)>, f64)> = all_forests(kind, n)
@@ -77,6 +92,16 @@ fn skewed(n: usize, decades: f64, seed: u64) -> Vec<f64> {
     q
 }
 
+/// Both halves of a symmetric matrix, and a diagonal of zeros; a directed one as it is.
+fn whole(kind: Kind, n: usize, rates: &[f64]) -> Vec<f64> {
+    let entry = |v: usize, u: usize| match (kind, u == v) {
+        (Kind::Directed, _) => rates[v * n + u],
+        (Kind::Undirected, true) => 0.0,
+        (Kind::Undirected, false) => rates[v.max(u) * n + v.min(u)],
+    };
+    (0..n * n).map(|place| entry(place / n, place % n)).collect()
+}
+
 #[test]
 fn every_forest_comes_with_its_probability() {
     for kind in [Kind::Undirected, Kind::Directed] {
@@ -93,8 +118,12 @@ fn every_forest_comes_with_its_probability() {
                     };
                     chi_square(kind, n, &q, &trees, (100 * case + way) as u64, 60_000);
                 }
-                let few = SpanningTrees::for_a_few(kind, n, &q).unwrap();
-                chi_square(kind, n, &q, &few, (100 * case + 10) as u64, 60_000);
+                let q = whole(kind, n, &q);
+                let mut fresh = FreshTrees::new(kind, n);
+                let draw = |rng: &mut Pcg64, parents: &mut [usize]| {
+                    parents.copy_from_slice(fresh.draw(&q, rng).unwrap().parents());
+                };
+                chi_square_of(kind, n, &q, draw, (100 * case + 10) as u64, 60_000);
             }
         }
     }
@@ -123,17 +152,16 @@ fn edge_frequencies_are_the_marginals() {
             (0..n).for_each(|v| q[v * n + v] *= 0.05);
         }
         let (_, marginals) = Elimination::<f64>::new(kind, n).unwrap().one(&q).unwrap();
-        let ways = [
-            SpanningTrees::new(kind, n, &q).unwrap().walking(Some(1_000_000)),
-            SpanningTrees::new(kind, n, &q).unwrap().walking(None),
-            SpanningTrees::for_a_few(kind, n, &q).unwrap().walking(Some(1_000_000)),
-        ];
-        for trees in ways {
+        let all = whole(kind, n, &q);
+        for way in 0..3 {
+            let most = [Some(1_000_000), None, None][way];
+            let trees = SpanningTrees::new(kind, n, &q).unwrap().walking(most);
+            let mut fresh = FreshTrees::new(kind, n);
             let mut rng = Pcg64::seed_from_u64(11);
             let draws = 20_000;
             let mut counts = vec![0.0; n * n];
             for _ in 0..draws {
-                let tree = trees.draw(&mut rng);
+                let tree = if way < 2 { trees.draw(&mut rng) } else { fresh.draw(&all, &mut rng).unwrap() };
                 for (v, &u) in tree.parents().iter().enumerate() {
                     counts[v * n + u] += 1.0;
                     if kind == Kind::Undirected && u != v {
@@ -216,7 +244,12 @@ fn the_smallest_and_largest_weights_are_drawn_correctly() {
                 let trees = SpanningTrees::new(kind, n, &q).unwrap().walking(most);
                 chi_square(kind, n, &alike, &trees, 3, 20_000);
             }
-            chi_square(kind, n, &alike, &SpanningTrees::for_a_few(kind, n, &q).unwrap(), 4, 20_000);
+            let q = whole(kind, n, &q);
+            let mut fresh = FreshTrees::new(kind, n);
+            let draw = |rng: &mut Pcg64, parents: &mut [usize]| {
+                parents.copy_from_slice(fresh.draw(&q, rng).unwrap().parents());
+            };
+            chi_square_of(kind, n, &alike, draw, 4, 20_000);
         }
     }
 }
@@ -256,4 +289,24 @@ fn what_cannot_be_drawn_is_refused() {
         SpanningTrees::new(Kind::Undirected, 1, &[0.0]).unwrap().draw(&mut Pcg64::seed_from_u64(0)).len(),
         1
     );
+}
+
+#[test]
+fn fresh_trees_refuse_what_prepared_ones_do() {
+    let mut rng = Pcg64::seed_from_u64(0);
+    let mut draw = |kind, n, rates: &[f64]| FreshTrees::new(kind, n).draw(rates, &mut rng);
+    assert!(matches!(draw(Kind::Undirected, 3, &[0.0; 9]), Err(RateError::NoForest { .. })));
+    // Two pairs without a bridge: every vertex has somewhere to go, but there is no tree.
+    let mut pairs = vec![0.0; 16];
+    for (v, u) in [(0, 1), (1, 0), (2, 3), (3, 2)] {
+        pairs[v * 4 + u] = 1.0;
+    }
+    assert!(matches!(draw(Kind::Undirected, 4, &pairs), Err(RateError::NoForest { .. })));
+    for bad in [f64::NAN, f64::INFINITY, -1.0] {
+        let q = [0.0, 1.0, 2.0, 1.0, 0.0, bad, 2.0, bad, 0.0];
+        assert!(matches!(draw(Kind::Undirected, 3, &q), Err(RateError::BadRate { .. })), "{bad}");
+    }
+    assert!(draw(Kind::Undirected, 0, &[]).is_err() && draw(Kind::Undirected, 2, &[0.0; 3]).is_err());
+    assert_eq!(draw(Kind::Undirected, 1, &[0.0]).unwrap().len(), 1);
+    assert_eq!(draw(Kind::Directed, 1, &[2.0]).unwrap().len(), 1);
 }

@@ -10,7 +10,7 @@ use super::measure::Measure;
 use super::messages::Messages;
 use super::proposal::Proposal;
 use crate::model::Density;
-use crate::spanning::{RateError, RootedForest, SpanningTrees};
+use crate::spanning::{FreshTrees, RateError, RootedForest};
 use crate::stream::stream;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
@@ -59,6 +59,7 @@ pub(crate) struct Walk<'a, D: ?Sized> {
     /// The row so far.
     pub row: Vec<u16>,
     rates: Vec<f64>,
+    trees: FreshTrees,
 }
 
 impl<'a, D: Density + ?Sized> Walk<'a, D> {
@@ -76,7 +77,8 @@ impl<'a, D: Density + ?Sized> Walk<'a, D> {
             messages.draw(&tree, &mut rng)
         });
         let row = start.ok_or(InferError::Impossible)?;
-        Ok(Self { density, evidence, messages, rng, row, rates: density.rates().to_vec() })
+        let trees = FreshTrees::new(density.kind(), row.len());
+        Ok(Self { density, evidence, messages, rng, row, rates: density.rates().to_vec(), trees })
     }
 
     /// A tree given the row; the messages are then those of this tree.
@@ -87,8 +89,7 @@ impl<'a, D: Density + ?Sized> Walk<'a, D> {
     /// A tree given the row, and the logarithm of the probability of the evidence under it.
     pub fn tree_and_evidence(&mut self) -> Result<(RootedForest, f64), RateError> {
         self.density.rates_at(&self.row, &mut self.rates);
-        let trees = SpanningTrees::for_a_few(self.density.kind(), self.row.len(), &self.rates)?;
-        let tree = trees.draw(&mut self.rng);
+        let tree = self.trees.draw(&self.rates, &mut self.rng)?;
         let log_p = self.messages.collect(&tree, self.evidence);
         Ok((tree, log_p))
     }

@@ -11,7 +11,7 @@ use super::proposal::Proposal;
 use super::query::{A_SECOND, Method};
 use super::{InferError, exact};
 use crate::model::Density;
-use crate::spanning::SpanningTrees;
+use crate::spanning::FreshTrees;
 use crate::stream::stream;
 use crate::table::Table;
 use rayon::prelude::*;
@@ -181,6 +181,7 @@ fn climb<D: Density + ?Sized>(
     let mut rng = stream(seed, "climbs", number);
     let mut messages = Messages::new(density.tables());
     let mut rates = density.rates().to_vec();
+    let mut trees = FreshTrees::new(density.kind(), row.len());
     let mut in_vain = 0;
     loop {
         // Every row that differs in one cell.
@@ -203,10 +204,9 @@ fn climb<D: Density + ?Sized>(
         }
         // Trees that explain this row, and the best row of each.
         density.rates_at(&row, &mut rates);
-        let trees = SpanningTrees::for_a_few(density.kind(), row.len(), &rates)?;
         let mut proposals = Vec::new();
         for _ in 0..CHUNK {
-            let tree = trees.draw(&mut rng);
+            let tree = trees.draw(&rates, &mut rng)?;
             proposals.extend(messages.most_probable(&tree, evidence).map(|(row, _)| row));
         }
         match best.judge(density, evidence, &proposals)? {

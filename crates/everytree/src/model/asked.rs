@@ -78,7 +78,9 @@ impl Density for Asked<'_> {
             let weights = &self.weights[v * n..v * n + v];
             let below = rates[v * n..v * n + v].iter_mut().zip(weights).zip(&places);
             below.for_each(|((rate, weight), &place)| *rate = weight * ratios[place]);
+            rates[v * n + v] = 0.0;
         }
+        mirror(n, rates);
     }
 
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
@@ -91,5 +93,17 @@ impl Density for Asked<'_> {
         let done = self.moat.log_likelihood(&self.backend, &mut ready, codes, out);
         self.ready.lock().expect("nobody fails while holding it").push(ready);
         done
+    }
+}
+
+/// Copies what is below the diagonal above it: square by square, so that what is written is near what was read.
+fn mirror(n: usize, rates: &mut [f64]) {
+    const SQUARE: usize = 16;
+    for corner in (0..n).step_by(SQUARE) {
+        for v in corner..n {
+            for u in corner..v.min(corner + SQUARE) {
+                rates[u * n + v] = rates[v * n + u];
+            }
+        }
     }
 }

@@ -25,14 +25,18 @@ pub trait Density: Sync {
     /// as a root) when v is in state a and u in state b.
     fn factor(&self, v: usize, a: usize, u: usize, b: usize) -> f64;
 
-    /// The rates of trees given a complete row, in the layout of [`Kind`].
+    /// The rates of trees given a complete row, in the layout of [`Kind`]; of the undirected kind both halves are written, and
+    /// a diagonal of zeros.
     fn rates_at(&self, row: &[u16], rates: &mut [f64]) {
         let n = row.len();
         rates.copy_from_slice(self.rates());
         for v in 0..n {
-            let read = if self.kind() == Kind::Directed { 0..n } else { 0..v };
-            for u in read {
-                rates[v * n + u] *= self.factor(v, usize::from(row[v]), u, usize::from(row[u]));
+            for u in 0..n {
+                let rate = &mut rates[v * n + u];
+                *rate *= match (u == v, self.kind()) {
+                    (true, Kind::Undirected) => 0.0,
+                    _ => self.factor(v, usize::from(row[v]), u, usize::from(row[u])),
+                };
             }
         }
     }

@@ -36,6 +36,7 @@
 //! loses all of it. Rates that span more decades than the exponent of a float are finished with unbounded exponents.
 
 pub(crate) mod elimination;
+mod fresh;
 pub(crate) mod kernel;
 mod lift;
 mod rates;
@@ -47,6 +48,7 @@ mod wilson;
 
 pub use elimination::Elimination;
 pub(crate) use elimination::sum_forests;
+pub use fresh::FreshTrees;
 pub use kernel::Route;
 pub use kernel::level::Level;
 pub use kernel::real::Real;

@@ -22,7 +22,8 @@ use std::sync::OnceLock;
 /// Draws random spanning trees, or rooted forests, of one rate matrix (see [`Kind`]).
 ///
 /// Preparing takes `O(n²)`, plus `O(n³)` once at the first tree that takes too long to walk. A draw takes at most
-/// [`SpanningTrees::most_steps`] steps, whatever the rates are. Memory: `24 n²` bytes, and `40 n²` more once the other
+/// [`SpanningTrees::most_steps`] steps, whatever the rates are. For one tree from each of many matrices there is
+/// [`FreshTrees`](super::FreshTrees). Memory: `24 n²` bytes, and `40 n²` more once the other
 /// method is prepared (`72 n²` where rates spread beyond the range of f64).
 ///
 /// An undirected tree hangs at the vertex with the largest sum of weights; which one it is does not change the
@@ -56,20 +57,6 @@ impl SpanningTrees {
     ///
     /// Fails on rates that are NaN, infinite or negative, and when no forest has a positive weight.
     pub fn new(kind: Kind, n: usize, rates: &[f64]) -> Result<Self, RateError> {
-        Self::with(kind, n, rates, Steps::alias)
-    }
-
-    /// The same with a tenth of the preparation, for a few trees; each of them takes longer.
-    pub fn for_a_few(kind: Kind, n: usize, rates: &[f64]) -> Result<Self, RateError> {
-        Self::with(kind, n, rates, Steps::sums)
-    }
-
-    fn with(
-        kind: Kind,
-        n: usize,
-        rates: &[f64],
-        steps: fn(usize, &[f64]) -> (Steps, Vec<f64>),
-    ) -> Result<Self, RateError> {
         check_vertices(n)?;
         if rates.len() != n * n {
             return Err(RateError::Length { what: "rates", found: rates.len(), expected: n * n });
@@ -87,8 +74,7 @@ impl SpanningTrees {
             let vertex = vertex + root.map_or(0, |root| usize::from(vertex >= root));
             return Err(RateError::NoForest { vertex });
         }
-        let (steps, sums) = steps(m, &rates);
-        let all: f64 = sums.iter().sum();
+        let (steps, all) = Steps::new(m, &rates);
         let to_root: f64 = (0..m).map(|v| rates[v * (m + 1)]).sum();
         // About as much work as undoing an elimination would be.
         let most_erased = m * m / 4 + 64;
@@ -157,7 +143,7 @@ impl SpanningTrees {
         for v in 0..m {
             let mut u = v;
             while !built[u] {
-                let to = self.steps.step(&self.rates, m, u, rng);
+                let to = self.steps.step(u, rng);
                 next[u] = to;
                 *taken += 1;
                 if *taken > most {
