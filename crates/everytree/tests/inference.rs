@@ -585,3 +585,23 @@ fn the_probability_of_odd_evidence_is_found_by_a_bridge() {
     assert!((180..=198).contains(&inside), "{inside} of 200");
     assert!(worst < 0.2, "{worst}");
 }
+
+/// Where all weights are alike, what a tree hangs at is often a leaf; chains must not treat it differently.
+#[test]
+fn chains_do_not_care_what_a_tree_hangs_at() {
+    for (n, known) in [(8, 4), (12, 8)] {
+        let camps = two_camps(n);
+        let asked = camps.asked().unwrap();
+        let mut evidence = Evidence::none(asked.states());
+        (0..known).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+        let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
+        let effort = Effort { trees: 64_000, tolerance: None, ..Effort::default() };
+        let found = posterior(&asked, &evidence, Method::BlockGibbs, effort).unwrap();
+        for (found, truth) in found.states.iter().flatten().zip(truth.states.iter().flatten()) {
+            assert!(
+                (found.value - truth.value).abs() <= 5.0 * found.standard_error + 1e-9,
+                "{found:?} {truth:?}"
+            );
+        }
+    }
+}

@@ -10,7 +10,7 @@
 //! with P(e) on both sides, found by iteration. It needs only that the two overlap.
 
 use super::InferError;
-use super::block_gibbs::Walk;
+use super::block_gibbs::Start;
 use super::chains::{CHAINS, Length};
 use super::estimate::Estimate;
 use super::evidence::Evidence;
@@ -33,11 +33,12 @@ pub(crate) fn log_evidence<D: Density + ?Sized>(
     seed: u64,
 ) -> Result<Estimate, InferError> {
     let length = Length::of(steps);
+    let start = Start::new(density, evidence)?;
     let chains: Result<Vec<Vec<f64>>, InferError> = (0..CHAINS)
         .into_par_iter()
         .map(|chain| {
             let rng = stream(seed, "chains of a bridge", chain as u64);
-            let mut walk = Walk::start(density, evidence, proposal, rng)?;
+            let mut walk = start.walk(rng)?;
             let mut logs = Vec::with_capacity(length.steps());
             for _ in 0..length.steps() {
                 let (tree, log_p) = walk.tree_and_evidence()?;

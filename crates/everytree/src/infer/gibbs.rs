@@ -4,11 +4,10 @@
 //! neighbours that are bound to each other change slowly.
 
 use super::InferError;
-use super::block_gibbs::Walk;
+use super::block_gibbs::Start;
 use super::chains::{CHAINS, Chains, Halves, Length, judge};
 use super::evidence::Evidence;
 use super::measure::{Values, places};
-use super::proposal::Proposal;
 use crate::model::Density;
 use crate::stream::stream;
 use crate::table::Table;
@@ -23,12 +22,12 @@ pub(crate) fn run<D: Density + ?Sized>(
     sweeps: usize,
     seed: u64,
 ) -> Result<Chains, InferError> {
-    let proposal = Proposal::prior(density)?;
-    let start = |chain: usize| {
+    let start = Start::new(density, evidence)?;
+    let begin = |chain: usize| {
         let rng = stream(seed, "gibbs", chain as u64);
-        Walk::start(density, evidence, &proposal, rng).map(|walk| (walk.row, walk.rng))
+        start.walk(rng).map(|walk| (walk.row, walk.rng))
     };
-    let mut chains: Vec<(Vec<u16>, Pcg64)> = (0..CHAINS).map(start).collect::<Result<_, _>>()?;
+    let mut chains: Vec<(Vec<u16>, Pcg64)> = (0..CHAINS).map(begin).collect::<Result<_, _>>()?;
     let length = Length::of(sweeps);
     let offsets = density.tables().offsets();
     let functions = offsets[density.states().len()];

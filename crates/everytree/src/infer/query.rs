@@ -348,12 +348,11 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
 
     /// The probability of the evidence from longer and longer chains, until its error is small enough.
     fn bridge(&self, proposal: &Proposal) -> Result<Estimate, InferError> {
-        let mut steps = STEPS;
+        let mut length = Longer::new(self.effort);
         loop {
-            let found = bridge::log_evidence(self.density, self.evidence, proposal, steps, self.effort.seed)?;
-            let good = self.effort.tolerance.is_some_and(|tolerance| found.standard_error <= tolerance);
-            steps *= 2;
-            if good || CHAINS * steps > self.effort.trees {
+            let found =
+                bridge::log_evidence(self.density, self.evidence, proposal, length.steps, self.effort.seed)?;
+            if !length.grow(found.standard_error, true) {
                 return Ok(found);
             }
         }
@@ -365,29 +364,54 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
         /// Chains whose halves differ by more than this have not mixed.
         const MOST_R_HAT: f64 = 1.1;
         let Self { density, evidence, measure, effort, .. } = *self;
-        let mut steps = STEPS;
-        loop {
+        let mut length = Longer::new(effort);
+        let found = loop {
             let found = match method {
-                Method::Gibbs => gibbs::run(density, evidence, steps, effort.seed)?,
-                _ => block_gibbs::run(density, evidence, measure, steps, effort.seed)?,
+                Method::Gibbs => gibbs::run(density, evidence, length.steps, effort.seed)?,
+                _ => block_gibbs::run(density, evidence, measure, length.steps, effort.seed)?,
             };
-            let enough = |tolerance: f64| self.worst(&found.estimates) <= tolerance;
-            let good = effort.tolerance.is_some_and(enough) && found.r_hat <= MOST_R_HAT;
-            if good || 2 * found.steps > effort.trees {
-                let proposal = Proposal::tilted(density, evidence)?;
-                // A side remark here: it is not what the tolerance is about.
-                let some = steps.min(2 * STEPS);
-                let log_evidence = bridge::log_evidence(density, evidence, &proposal, some, effort.seed)?;
-                return Ok(Found {
-                    method,
-                    means: found.estimates,
-                    log_evidence,
-                    effective: found.effective,
-                    trees: found.steps,
-                    r_hat: Some(found.r_hat),
-                });
+            if !length.grow(self.worst(&found.estimates), found.r_hat <= MOST_R_HAT) {
+                break found;
             }
-            steps *= 2;
+        };
+        // A side remark here: it is not what the tolerance is about.
+        let proposal = Proposal::tilted(density, evidence)?;
+        let some = length.steps.min(2 * STEPS);
+        let log_evidence = bridge::log_evidence(density, evidence, &proposal, some, effort.seed)?;
+        Ok(Found {
+            method,
+            means: found.estimates,
+            log_evidence,
+            effective: found.effective,
+            trees: found.steps,
+            r_hat: Some(found.r_hat),
+        })
+    }
+}
+
+/// How long chains are, and how much longer they must be.
+struct Longer {
+    steps: usize,
+    most: usize,
+    tolerance: Option<f64>,
+}
+
+impl Longer {
+    fn new(effort: Effort<'_>) -> Self {
+        // Halves need some steps to tell anything.
+        let most = (effort.trees / CHAINS).max(16);
+        let steps = if effort.tolerance.is_some() { STEPS.min(most) } else { most };
+        Self { steps, most, tolerance: effort.tolerance }
+    }
+
+    /// Goes on to a length at which the error should be small enough, if there is one to go on to.
+    fn grow(&mut self, error: f64, mixed: bool) -> bool {
+        let Some(tolerance) = self.tolerance else { return false };
+        if (error <= tolerance && mixed) || self.steps >= self.most {
+            return false;
         }
+        let wanted = self.steps as f64 * 1.2 * (error / tolerance).powi(2);
+        self.steps = (wanted as usize).max(2 * self.steps).min(self.most);
+        true
     }
 }

@@ -1,6 +1,6 @@
 //! Rows by chance, given what is known; never by rejection.
 
-use super::block_gibbs::{self, Walk};
+use super::block_gibbs::{self, Start};
 use super::evidence::Evidence;
 use super::importance::draw;
 use super::measure::Measure;
@@ -89,7 +89,7 @@ pub fn sample<D: Density + ?Sized>(
     let share = look.effective() / LOOK as f64;
     let pool = (WORTH / share).ceil() as usize;
     if pool > LARGEST_POOL {
-        return from_chains(density, evidence, &proposal, count, seed);
+        return from_chains(density, evidence, count, seed);
     }
     let rows = from_pools(density, evidence, &proposal, pool, count, seed);
     Ok((rows, Drawn::FromPools { pool, effective: share * pool as f64 }))
@@ -146,7 +146,6 @@ fn from_pools<D: Density + ?Sized>(
 fn from_chains<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
-    proposal: &Proposal,
     count: usize,
     seed: u64,
 ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
@@ -155,11 +154,12 @@ fn from_chains<D: Density + ?Sized>(
     let look = block_gibbs::run(density, evidence, Measure::Posterior, LOOK, seed)?;
     let alike = look.steps as f64 / look.effective;
     let steps = ((10.0 * alike).ceil() as usize).clamp(20, 2000);
+    let start = Start::new(density, evidence)?;
     let rows: Result<Vec<Vec<u16>>, InferError> = (0..count)
         .into_par_iter()
         .map(|number| {
             let rng = stream(seed, "chains of samples", number as u64);
-            let mut walk = Walk::start(density, evidence, proposal, rng)?;
+            let mut walk = start.walk(rng)?;
             for _ in 0..steps {
                 let tree = walk.tree()?;
                 walk.row(&tree);

@@ -54,5 +54,6 @@ pub use kernel::level::Level;
 pub use kernel::real::Real;
 pub use rates::{Kind, RateError};
 pub(crate) use rates::{exponent_of, scales};
+pub(crate) use steps::Steps;
 pub use tree::{RootedForest, TreeError};
 pub use wilson::SpanningTrees;
