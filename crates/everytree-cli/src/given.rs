@@ -34,7 +34,7 @@ impl Asking {
     pub fn open(&self) -> Result<(ModelFile, Evidence)> {
         use_threads(self.threads)?;
         let file = ModelFile::load(&self.model)?;
-        let known = evidence(&file.schema, &self.given)?;
+        let known = evidence(&file.schema, "--given ", &self.given)?;
         Ok((file, known))
     }
 }
@@ -118,16 +118,16 @@ fn unknown(schema: &Schema, variable: usize, value: &str) -> anyhow::Error {
     )
 }
 
-/// `COLUMN=VALUE` or `COLUMN=VALUE,VALUE`, each column once.
-pub fn evidence(schema: &Schema, given: &[String]) -> Result<Evidence> {
+/// `COLUMN=VALUE` or `COLUMN=VALUE,VALUE`, each column once; mistakes are named after what stands `before` them.
+pub fn evidence(schema: &Schema, before: &str, given: &[String]) -> Result<Evidence> {
     let encoder = Encoder::new(schema);
     let mut evidence = Evidence::none(&schema.states());
     for text in given {
         let (name, value) =
-            split(schema, text).ok_or_else(|| anyhow!("--given {text}: COLUMN=VALUE is needed"))?;
+            split(schema, text).ok_or_else(|| anyhow!("{before}{text}: COLUMN=VALUE is needed"))?;
         let variable = column(schema, name)?;
         if evidence.is_given(variable) {
-            bail!("--given {text}: column {name:?} is given twice");
+            bail!("{before}{text}: column {name:?} is given twice");
         }
         // A label may have commas of its own.
         let states = match state(schema, &encoder, variable, value) {
@@ -170,8 +170,9 @@ mod tests {
 
     #[test]
     fn evidence_is_read_as_it_is_written() {
-        let read =
-            |given: &[&str]| evidence(&schema(), &given.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>());
+        let read = |given: &[&str]| {
+            evidence(&schema(), "--given ", &given.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>())
+        };
         assert_eq!(read(&["a=b=x,y"]).unwrap().of(0), [0.0, 1.0, 0.0]);
         assert_eq!(read(&["a=b=x,z"]).unwrap().of(0), [1.0, 0.0, 1.0]);
         assert_eq!(read(&["age=030"]).unwrap().of(1), [0.0, 1.0, 0.0]);

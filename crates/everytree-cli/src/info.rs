@@ -99,7 +99,7 @@ impl Info {
             }
             Figure::Expect { conjunction } => {
                 let given: Vec<String> = conjunction.split('&').map(|part| part.trim().to_owned()).collect();
-                let known = evidence(&file.schema, &given)?;
+                let known = evidence(&file.schema, "expect ", &given)?;
                 // The error of a probability is that of its logarithm times itself.
                 let found = match log_evidence(&asked, &known, effort) {
                     Ok(log) => {

@@ -29,6 +29,15 @@ fn score(name: &'static str, content: impl AsRef<[u8]>, more: &[&'static str]) -
     Case { name, files: vec![("s.csv", content.as_ref().to_vec())], arguments }
 }
 
+fn impute(name: &'static str, content: impl AsRef<[u8]>, more: &[&'static str]) -> Case {
+    let arguments = [&["impute", "m.everytree", "s.csv"], more].concat();
+    Case { name, files: vec![("s.csv", content.as_ref().to_vec())], arguments }
+}
+
+fn ask(name: &'static str, arguments: &[&'static str]) -> Case {
+    Case { name, files: vec![], arguments: arguments.to_vec() }
+}
+
 fn cases() -> Vec<Case> {
     let long = format!("a,b\n0,1\n1,{}\n", "x".repeat(10_000_000));
     let words: String = (0..100).map(|i| format!("word{i},{}\n", i % 2)).collect();
@@ -108,8 +117,26 @@ fn cases() -> Vec<Case> {
             arguments: vec!["fit", "t.csv", "--resume", "half.way"],
         },
         score("score: unknown label", "a,b,c\n0,x,1\n1,w,2\n", &[]),
-        score("score: unknown label as unobserved", "a,b,c\n0,x,1\n1,w,2\n", &["--unknown", "unobserved"]),
-        score("score: missing cell", "a,b,c\n0,,1\n", &[]),
+        score("score: no tolerance", "a,b,c\n0,x,1\n", &["--tolerance", "0"]),
+        score("score: no trees", "a,b,c\n0,x,1\n", &["--trees", "0"]),
+        Case {
+            name: "test file with a missing cell",
+            files: vec![("t.csv", GOOD.into()), ("v.csv", "a,b,c\n0,,1\n".into())],
+            arguments: vec!["fit", "t.csv", "--test", "v.csv"],
+        },
+        impute("impute: unknown label", "a,b,c\n0,,1\n1,w,2\n", &["--out", "w.csv"]),
+        impute("impute: missing column", "a,c\n0,\n", &["--out", "w.csv"]),
+        impute("impute: another format", "a,b,c\n0,,1\n", &["--out", "w.parquet"]),
+        impute("impute: no folder", "a,b,c\n0,,1\n", &["--out", "no/such/folder/w.csv"]),
+        impute("impute: disk full", "a,b,c\n0,,1\n", &["--out", "/dev/full"]),
+        impute("impute: ragged", "a,b,c\n0,,1\n0,x\n", &["--out", "w.csv"]),
+        ask("query: no column", &["query", "m.everytree", "--given", "z=1"]),
+        ask("query: unknown label", &["query", "m.everytree", "--given", "b=w"]),
+        ask("query: a column twice", &["query", "m.everytree", "--given", "b=x", "--given", "b=y"]),
+        ask("map: no rows", &["map", "m.everytree", "-n", "0"]),
+        ask("sample: unknown label", &["sample", "m.everytree", "--given", "b=w"]),
+        ask("info: one column", &["info", "m.everytree", "mutual-information", "a", "a"]),
+        ask("info: not a conjunction", &["info", "m.everytree", "expect", "a & b=x"]),
         score("score: missing column", "a,c\n0,1\n", &[]),
         score("score: no header", "0,x,1\n1,y,2\n", &[]),
         score("score: no rows", "a,b,c\n", &[]),
