@@ -47,8 +47,8 @@ const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 62.0;
 const TOP: f64 = 30.0;
-const GAP: f64 = 26.0;
-const BELOW: f64 = 46.0;
+const GAP: f64 = 38.0;
+const BELOW: f64 = 60.0;
 
 struct Axis {
     scale: Scale,
@@ -121,7 +121,9 @@ impl Chart {
     pub fn svg(&self) -> String {
         let all = || self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
         let bars = matches!(self.mark, Mark::Bars(_));
-        let x = Axis::around(self.x.1, all().map(|point| point.0), false);
+        // A bar has a right side, too.
+        let width = if let Mark::Bars(width) = self.mark { width } else { 0.0 };
+        let x = Axis::around(self.x.1, all().flat_map(|point| [point.0, point.0 + width]), false);
         let y = Axis::around(self.y.1, all().map(|point| point.1), bars);
         let across = self.across.min(self.panels.len()).max(1);
         let down = self.panels.len().div_ceil(across);
