@@ -6,6 +6,9 @@ use everytree::file::TableFacts;
 use everytree::scan::{Notice, ScanSettings};
 use everytree::table::Unique;
 use everytree_read::{FileFacts, Header, ReadSettings};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
 use std::path::Path;
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -62,9 +65,41 @@ pub enum Unknown {
     Unobserved,
 }
 
-/// Is a file of this name Parquet?
-pub fn is_parquet(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"))
+/// What a file of this name holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Text with this between fields.
+    Text(u8),
+    Parquet,
+    Arrow,
+}
+
+impl Format {
+    pub fn of(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let name = name.strip_suffix(".gz").unwrap_or(&name);
+        match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
+            "parquet" => Self::Parquet,
+            "arrow" | "feather" | "ipc" => Self::Arrow,
+            "tsv" | "tab" => Self::Text(b'\t'),
+            _ => Self::Text(b','),
+        }
+    }
+}
+
+/// Compresses what is written where the name ends in `.gz`.
+pub fn compressed<E: From<std::io::Error>>(
+    path: &Path,
+    out: &mut (dyn Write + Send),
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
+) -> Result<(), E> {
+    if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz")) {
+        return write(out);
+    }
+    let mut encoder = GzEncoder::new(out, Compression::default());
+    write(&mut encoder)?;
+    encoder.finish()?;
+    Ok(())
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

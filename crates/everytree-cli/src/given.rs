@@ -8,6 +8,8 @@ use everytree::file::ModelFile;
 use everytree::infer::{Evidence, InferError};
 use everytree::schema::{Cell, Encoded, Encoder, Schema};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::io::Write;
 use std::path::PathBuf;
 
 /// The model, what is known, and how to answer.
@@ -40,10 +42,13 @@ impl Asking {
 }
 
 /// Evidence that no row has is an honest "no"; every other mistake is one.
-pub fn possible<T>(found: Result<T, InferError>) -> Result<Option<T>> {
+pub fn possible<T>(found: Result<T, InferError>, json: bool) -> Result<Option<T>> {
     match found {
-        Err(InferError::Impossible) => {
-            note!("everytree: {}", InferError::Impossible);
+        Err(error @ (InferError::Impossible | InferError::Unexplained { .. })) => {
+            note!("everytree: {error}");
+            if json {
+                writeln!(std::io::stdout().lock(), "{}", json!({"impossible": true}))?;
+            }
             Ok(None)
         }
         other => Ok(Some(other?)),
@@ -73,10 +78,12 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// What is not known is not a missing cell either.
-pub fn observed_only(schema: &Schema, known: &mut Evidence) -> Result<()> {
+/// What is not `given` is not a missing cell either.
+pub fn observed_only(schema: &Schema, given: &[String], known: &mut Evidence) -> Result<()> {
+    let named =
+        |name: &str| given.iter().any(|text| split(schema, text).is_some_and(|(given, _)| given == name));
     for (v, variable) in schema.variables.iter().enumerate() {
-        if variable.missing && !variable.states.is_empty() && !known.is_given(v) {
+        if variable.missing && !variable.states.is_empty() && !named(&variable.name) {
             let states: Vec<usize> = (0..variable.states.len()).collect();
             known.set(v, &states)?;
         }
@@ -122,27 +129,34 @@ fn unknown(schema: &Schema, variable: usize, value: &str) -> anyhow::Error {
 pub fn evidence(schema: &Schema, before: &str, given: &[String]) -> Result<Evidence> {
     let encoder = Encoder::new(schema);
     let mut evidence = Evidence::none(&schema.states());
+    let mut seen = HashSet::new();
     for text in given {
         let (name, value) =
             split(schema, text).ok_or_else(|| anyhow!("{before}{text}: COLUMN=VALUE is needed"))?;
         let variable = column(schema, name)?;
-        if evidence.is_given(variable) {
+        if !seen.insert(variable) {
             bail!("{before}{text}: column {name:?} is given twice");
         }
-        // A label may have commas of its own.
-        let states = match state(schema, &encoder, variable, value) {
-            Some(state) => vec![state],
-            None => value
-                .split(',')
-                .map(|value| {
-                    state(schema, &encoder, variable, value.trim())
-                        .ok_or_else(|| unknown(schema, variable, value))
-                })
-                .collect::<Result<Vec<usize>>>()?,
-        };
-        evidence.set(variable, &states)?;
+        evidence.set(variable, &states(schema, &encoder, variable, value)?)?;
     }
     Ok(evidence)
+}
+
+/// One value, or several with commas between. A label may have commas of its own: the longest that fits is meant.
+fn states(schema: &Schema, encoder: &Encoder<'_>, variable: usize, value: &str) -> Result<Vec<usize>> {
+    let parts: Vec<&str> = value.split(',').collect();
+    let mut found = Vec::new();
+    let mut place = 0;
+    while place < parts.len() {
+        let known = (place..parts.len()).rev().find_map(|last| {
+            let label = parts[place..=last].join(",");
+            state(schema, encoder, variable, label.trim()).map(|state| (state, last))
+        });
+        let (state, last) = known.ok_or_else(|| unknown(schema, variable, parts[place].trim()))?;
+        found.push(state);
+        place = last + 1;
+    }
+    Ok(found)
 }
 
 /// Cuts at the equals sign after which the name of a column ends; names may have such signs of their own.
@@ -175,12 +189,14 @@ mod tests {
         };
         assert_eq!(read(&["a=b=x,y"]).unwrap().of(0), [0.0, 1.0, 0.0]);
         assert_eq!(read(&["a=b=x,z"]).unwrap().of(0), [1.0, 0.0, 1.0]);
+        assert_eq!(read(&["a=b=x, x,y"]).unwrap().of(0), [1.0, 1.0, 0.0]);
         assert_eq!(read(&["age=030"]).unwrap().of(1), [0.0, 1.0, 0.0]);
         assert_eq!(read(&["age="]).unwrap().of(1), [0.0, 0.0, 1.0]);
         for (given, words) in [
             (&["age=40"][..], "unknown value \"40\"; known: \"20\", \"30\", \"\""),
             (&["height=1"], "no column \"height\"; the columns are a=b, age"),
             (&["age=20", "age=30"], "given twice"),
+            (&["age=20,30,", "age=30"], "given twice"),
             (&["age"], "COLUMN=VALUE is needed"),
         ] {
             let error = read(given).unwrap_err().to_string();

@@ -1,12 +1,13 @@
 //! `everytree impute`: a table with its missing cells filled in.
 
 use crate::Outcome;
-use crate::data::{TextArguments, Unknown, count, is_parquet, plural, say_ignored, use_threads};
+use crate::data::{Format, TextArguments, Unknown, compressed, count, plural, say_ignored, use_threads};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use everytree::file::{ModelFile, write_through};
 use everytree::infer::{
     Effort, Estimate, Evidence, InferError, Sampling, Search, most_probable, posterior_by_what_fits, sample,
+    seed_of,
 };
 use everytree::model::{Asked, Density};
 use everytree::schema::{Schema, States, Variable};
@@ -72,10 +73,26 @@ pub struct Impute {
 /// A row with missing cells.
 struct Hole {
     row: u64,
-    /// What is known; of what is not, that it is one of the values seen in training.
-    evidence: Evidence,
-    /// The variables to fill.
+    codes: Vec<u16>,
+    /// Variables whose cells were not observed.
+    unobserved: Vec<usize>,
+    /// Those of them that are to be filled.
     missing: Vec<usize>,
+}
+
+impl Hole {
+    /// What is known; of what is to be filled, that it is one of the values seen in training.
+    fn evidence(&self, schema: &Schema) -> Result<Evidence> {
+        let mut evidence = Evidence::none(&schema.states());
+        for (v, variable) in schema.variables.iter().enumerate() {
+            if self.missing.contains(&v) {
+                evidence.set(v, &(0..variable.states.len()).collect::<Vec<usize>>())?;
+            } else if !self.unobserved.contains(&v) {
+                evidence.set(v, &[self.codes[v].into()])?;
+            }
+        }
+        Ok(evidence)
+    }
 }
 
 /// One filled cell.
@@ -89,7 +106,7 @@ struct Filled {
 impl Impute {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
-        if is_parquet(&self.out) != is_parquet(&self.data) {
+        if Format::of(&self.out) != Format::of(&self.data) {
             bail!("--out {}: the filled table has the format of {}", self.out.display(), self.data.display());
         }
         let file = ModelFile::load(&self.model)?;
@@ -116,7 +133,9 @@ impl Impute {
             })
             .collect();
         write_through(&self.out, |out| {
-            copy_filled(&self.data, &file.schema, &self.text.settings(), &fills, out)
+            compressed(&self.out, out, |out| -> Result<()> {
+                Ok(copy_filled(&self.data, &file.schema, &self.text.settings(), &fills, out)?)
+            })
         })
         .with_context(|| self.out.display().to_string())??;
         let beside = self.probabilities.then(|| beside(&self.out));
@@ -149,9 +168,8 @@ impl Impute {
             unknown_is_unobserved: self.unknown == Unknown::Unobserved,
             incomplete_rows: true,
         };
-        let states = schema.states();
         let mut holes = Vec::new();
-        let mut never_seen = vec![0usize; states.len()];
+        let mut never_seen = vec![0usize; schema.variables.len()];
         let mut number = 0;
         let mut take = |row: Row<'_>| {
             let fillable = |v: &usize| !schema.variables[*v].states.is_empty();
@@ -159,20 +177,8 @@ impl Impute {
                 row.unobserved.iter().copied().filter(|v| !row.unknown.contains(v)).partition(fillable);
             lost.iter().for_each(|&v| never_seen[v] += 1);
             if !missing.is_empty() {
-                let mut evidence = Evidence::none(&states);
-                for v in 0..states.len() {
-                    let known = || vec![usize::from(row.codes[v])];
-                    let seen = || (0..schema.variables[v].states.len()).collect();
-                    let allowed: Vec<usize> = match row.unobserved.contains(&v) {
-                        true if missing.contains(&v) => seen(),
-                        true => continue,
-                        false => known(),
-                    };
-                    // The codes of a row are states of its variables.
-                    let set = evidence.set(v, &allowed);
-                    debug_assert!(set.is_ok());
-                }
-                holes.push(Hole { row: number, evidence, missing });
+                let (codes, unobserved) = (row.codes.to_vec(), row.unobserved.to_vec());
+                holes.push(Hole { row: number, codes, unobserved, missing });
             }
             number += 1;
             Ok(())
@@ -191,8 +197,8 @@ impl Impute {
 
     fn fill(&self, schema: &Schema, asked: &Asked<'_>, hole: &Hole) -> Result<Vec<Filled>> {
         // Numbers of its own for every row.
-        let seed = self.seed.wrapping_add(hole.row);
-        let evidence = &hole.evidence;
+        let seed = seed_of(self.seed, hole.row);
+        let evidence = &hole.evidence(schema)?;
         let effort = Effort {
             trees: 20_000,
             tolerance: Some(0.01),
@@ -237,7 +243,7 @@ impl Impute {
 
 fn explain(error: InferError) -> anyhow::Error {
     match error {
-        InferError::Impossible => {
+        InferError::Impossible | InferError::Unexplained { .. } => {
             anyhow::anyhow!(
                 "its observed cells are impossible under this model: nothing can be said of the others"
             )

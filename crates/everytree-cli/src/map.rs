@@ -35,14 +35,18 @@ impl Map {
         if self.rows == 0 {
             bail!("-n 0: at least one row");
         }
+        const MOST: usize = 100_000;
+        if self.rows > MOST {
+            bail!("-n {}: at most {MOST} rows", self.rows);
+        }
         let (file, known) = self.asking.open()?;
         let mut allowed = known.clone();
         if !self.missing_as_state {
-            observed_only(&file.schema, &mut allowed)?;
+            observed_only(&file.schema, &self.asking.given, &mut allowed)?;
         }
         let search = Search { trees: self.trees, seed: self.asking.seed, ..Search::default() };
         let found = most_probable(&file.model.asked()?, &allowed, self.rows, search);
-        let Some(found) = possible(found)? else { return NO };
+        let Some(found) = possible(found, self.asking.json)? else { return NO };
         let labels = Labels::new(&file.schema);
         let mut out = std::io::stdout().lock();
         if self.asking.json {

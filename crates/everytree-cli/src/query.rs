@@ -96,13 +96,13 @@ impl Query {
             None => posterior_by_what_fits(&asked, &known, effort),
             Some(method) => posterior(&asked, &known, method, effort),
         };
-        let Some(found) = possible(found)? else { return NO };
+        let Some(found) = possible(found, self.asking.json)? else { return NO };
         if self.method == MethodChoice::Auto && found.method == Method::BlockGibbs {
             note!(
                 "note: hardly any random tree explains what is known; chains of trees and rows (block Gibbs) were taken"
             );
         }
-        let edges = if self.edges { possible(edges(&asked, &known, effort))? } else { None };
+        let edges = if self.edges { possible(edges(&asked, &known, effort), false)? } else { None };
         let edges = edges.map(|edges| named(&file.schema, asked.kind(), &edges));
         let answers: Vec<Answer> = targets
             .into_iter()

@@ -1,9 +1,9 @@
 //! `everytree sample`: rows by chance.
 
 use crate::Outcome;
-use crate::data::{count, is_parquet};
+use crate::data::{Format, compressed, count};
 use crate::given::{Asking, Labels, NO, possible};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::file::write_through;
 use everytree::infer::{Drawn, Sampling, sample};
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 ///
 /// Exact and independent without evidence, and where enumeration is cheap; otherwise independent, each row from a fresh
 /// pool of weighted trees or from a chain of its own, and a note says what a pool is worth or how well chains agree.
-/// Writes CSV with a header, or Parquet where the name of the file ends in .parquet.
+/// Writes CSV with a header; TSV or Parquet where the name of the file ends so; compressed where it ends in .gz.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  everytree sample survey.everytree -n 1000 --out rows.csv\n  everytree sample survey.everytree -n 1000 --out rows.parquet\n  everytree sample survey.everytree -n 20 --given smoker=yes"
@@ -35,15 +35,21 @@ pub struct Sample {
 
 impl Sample {
     pub fn run(self) -> Result<Outcome> {
+        let format = self.out.as_deref().map_or(Format::Text(b','), Format::of);
+        if let (Some(path), Format::Arrow) = (&self.out, format) {
+            bail!("--out {}: rows are written as CSV, TSV or Parquet", path.display());
+        }
         let (file, known) = self.asking.open()?;
         let sampling = Sampling { seed: self.asking.seed, ..Sampling::default() };
-        let found = possible(sample(&file.model.asked()?, &known, self.rows, sampling))?;
+        let found = possible(sample(&file.model.asked()?, &known, self.rows, sampling), self.asking.json)?;
         let Some((rows, how)) = found else { return NO };
         let labels = Labels::new(&file.schema);
         if let Some(path) = &self.out {
-            write_through(path, |out| match is_parquet(path) {
-                true => Ok(write_parquet(out, &file.schema, &rows)?),
-                false => write_csv(out, &file.schema, &labels, &rows),
+            write_through(path, |out| match format {
+                Format::Text(delimiter) => {
+                    compressed(path, out, |out| write_csv(out, delimiter, &file.schema, &labels, &rows))
+                }
+                Format::Parquet | Format::Arrow => Ok(write_parquet(out, &file.schema, &rows)?),
             })
             .with_context(|| path.display().to_string())??;
         }
@@ -63,7 +69,7 @@ impl Sample {
             }
             writeln!(stdout, "{object}")?;
         } else if self.out.is_none() {
-            write_csv(&mut stdout, &file.schema, &labels, &rows)?;
+            write_csv(&mut stdout, b',', &file.schema, &labels, &rows)?;
         }
         stdout.flush()?;
         match how {
@@ -82,8 +88,14 @@ impl Sample {
     }
 }
 
-fn write_csv(out: &mut dyn Write, schema: &Schema, labels: &Labels<'_>, rows: &[Vec<u16>]) -> Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
+fn write_csv(
+    out: &mut dyn Write,
+    delimiter: u8,
+    schema: &Schema,
+    labels: &Labels<'_>,
+    rows: &[Vec<u16>],
+) -> Result<()> {
+    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
     writer.write_record(schema.variables.iter().map(|variable| &variable.name))?;
     for row in rows {
         writer.write_record(row.iter().enumerate().map(|(v, &state)| labels.of(v, state)))?;

@@ -5,7 +5,7 @@ use crate::data::{TextArguments, Unknown, count, say_ignored, use_threads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::file::{ModelFile, write_through};
-use everytree::infer::{Effort, Estimate, Evidence, InferError, log_evidence};
+use everytree::infer::{Effort, Estimate, Evidence, InferError, log_evidence, seed_of};
 use everytree::model::{Asked, Density};
 use everytree::schema::Schema;
 use everytree::table::Table;
@@ -163,10 +163,11 @@ impl<'a> Scorer<'a> {
         let mut scores: Vec<Estimate> = scores.into_iter().map(sure).collect();
         let of_one = |(place, evidence): &(usize, Evidence)| {
             // Numbers of its own for every row: errors do not add up.
-            let seed = self.effort.seed.wrapping_add(first + *place as u64);
+            let row = first + *place as u64;
+            let seed = seed_of(self.effort.seed, row);
             match log_evidence(self.asked, evidence, Effort { seed, ..self.effort }) {
                 Err(InferError::Impossible) => Ok((*place, sure(f64::NEG_INFINITY))),
-                other => Ok((*place, other?)),
+                other => Ok((*place, other.with_context(|| format!("row {row}"))?)),
             }
         };
         let estimates: Result<Vec<(usize, Estimate)>> = self.incomplete.par_iter().map(of_one).collect();
@@ -284,7 +285,10 @@ impl Summary {
         if self.impossible > 0 {
             writeln!(out, "impossible rows  {}", count(self.impossible))?;
         }
-        writeln!(out, "log-likelihood   {mean:.4} nats a row, standard error {error:.4}")?;
+        match self.impossible {
+            0 => writeln!(out, "log-likelihood   {mean:.4} nats a row, standard error {error:.4}")?,
+            _ => writeln!(out, "log-likelihood   {mean:.4} nats a row")?,
+        }
         writeln!(out, "bits per row     {:.4}", -mean / std::f64::consts::LN_2)?;
         writeln!(out, "least likely rows:")?;
         for (row, score) in &self.least {

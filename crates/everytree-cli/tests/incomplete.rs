@@ -193,6 +193,49 @@ fn parquet_goes_out_and_comes_back() {
     assert_eq!(again["rows"].as_u64().unwrap() + again["valid_rows"].as_u64().unwrap(), 300);
 }
 
+/// Numbers in bins: filled with whole numbers where edges are whole, and samples can be read again, by text and by type.
+#[test]
+fn bins_are_filled_and_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = String::from("age,old\n");
+    for i in 0..600u32 {
+        let age = 20 + (i * 37) % 200;
+        lines += &format!("{age},{}\n", if age > 120 { "yes" } else { "no" });
+    }
+    fs::write(folder.path().join("t.csv"), lines).unwrap();
+    text(&everytree(folder.path(), &["fit", "t.csv", "--quiet", "--epochs", "2"]));
+    for out in ["s.csv", "s.parquet", "s.tsv", "s.csv.gz"] {
+        text(&everytree(folder.path(), &["sample", "t.everytree", "-n", "50", "--out", out]));
+        let scored = text(&everytree(folder.path(), &["score", "t.everytree", out]));
+        assert_eq!(scored.lines().count(), 51, "{out}");
+    }
+    assert!(fs::read(folder.path().join("s.csv.gz")).unwrap().starts_with(b"\x1f\x8b"));
+    assert!(fs::read_to_string(folder.path().join("s.tsv")).unwrap().starts_with("age\told\n"));
+    fs::write(folder.path().join("h.csv"), "age,old\n,yes\n,no\n33,\n").unwrap();
+    text(&everytree(folder.path(), &["impute", "t.everytree", "h.csv", "--out", "w.csv"]));
+    for row in &fields(&folder.path().join("w.csv"))[1..] {
+        assert!(row[0].parse::<i64>().is_ok_and(|age| (20..220).contains(&age)), "{row:?}");
+    }
+}
+
+/// Another seed draws other rows, not the same ones further down.
+#[test]
+fn seeds_are_not_shifts_of_each_other() {
+    let folder = model();
+    let holes: String =
+        std::iter::once("weather,visits,ill,ward\n").chain(std::iter::repeat_n(",,,north\n", 100)).collect();
+    fs::write(folder.path().join("h.csv"), holes).unwrap();
+    let run = |seed: &str| {
+        let arguments =
+            ["impute", "t.everytree", "h.csv", "--out", "w.csv", "--how", "sample", "--seed", seed];
+        text(&everytree(folder.path(), &arguments));
+        fields(&folder.path().join("w.csv"))
+    };
+    let (zero, one) = (run("0"), run("1"));
+    let same = zero[2..].iter().zip(&one[1..]).filter(|(a, b)| a == b).count();
+    assert!(same < 60, "{same} of 99");
+}
+
 #[test]
 fn missing_is_never_the_answer_unless_it_is_asked_for() {
     let folder = model();

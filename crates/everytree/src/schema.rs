@@ -132,6 +132,8 @@ impl Variable {
             }
             (None, None) => 0.0,
         };
+        // Whole edges are those of whole numbers.
+        let number = if edges.iter().all(|edge| edge.fract() == 0.0) { number.floor() } else { number };
         if self.missing && state == self.states.len() { String::new() } else { number.to_string() }
     }
 
@@ -237,7 +239,8 @@ enum Lookup<'a> {
     Booleans,
     Numbers(Vec<f64>),
     Texts(HashMap<&'a str, u16>),
-    Bins(&'a [f64]),
+    /// Edges, and bins by their names.
+    Bins(&'a [f64], HashMap<String, u16>),
 }
 
 /// What a cell is to a model.
@@ -261,7 +264,10 @@ impl<'a> Encoder<'a> {
             States::Texts(values) => {
                 Lookup::Texts(values.iter().zip(0..).map(|(label, code)| (label.as_str(), code)).collect())
             }
-            States::Bins(edges) => Lookup::Bins(edges),
+            States::Bins(edges) => {
+                let name = |state: usize| (variable.label(state), state as u16);
+                Lookup::Bins(edges, (0..variable.states.len()).map(name).collect())
+            }
         };
         Self { variables: schema.variables.iter().map(lookup).collect(), schema }
     }
@@ -300,7 +306,13 @@ impl<'a> Encoder<'a> {
             (Lookup::Numbers(values), _) => number()
                 .and_then(|x| values.binary_search_by(|value| value.total_cmp(&(x + 0.0))).ok())
                 .map(|i| i as u16),
-            (Lookup::Bins(edges), _) => number().map(|x| edges.partition_point(|&edge| edge <= x) as u16),
+            (Lookup::Bins(edges, names), _) => {
+                let name = || match cell {
+                    Cell::Field(text) | Cell::Text(text) => names.get(text).copied(),
+                    _ => None,
+                };
+                number().map(|x| edges.partition_point(|&edge| edge <= x) as u16).or_else(name)
+            }
             (Lookup::Texts(codes), Cell::Field(text) | Cell::Text(text)) => codes.get(text).copied(),
             (Lookup::Texts(codes), other) => codes.get(other.to_string().as_str()).copied(),
         };
@@ -314,8 +326,15 @@ mod tests {
 
     #[test]
     fn a_cell_of_a_state_has_that_state() {
-        let edges =
-            [vec![], vec![1.5], vec![-1.0, 0.0, 7.0], vec![1.0, 1.0f64.next_up()], vec![1e300, 1.1e300]];
+        let edges = [
+            vec![],
+            vec![1.5],
+            vec![-1.0, 0.0, 7.0],
+            vec![30.0, 31.0, 36.0],
+            vec![0.5, 3.0],
+            vec![1.0, 1.0f64.next_up()],
+            vec![1e300, 1.1e300],
+        ];
         for states in edges.into_iter().map(States::Bins).chain([
             States::Integers(vec![-3, 20]),
             States::Reals(vec![0.1, 1e17]),
@@ -329,6 +348,8 @@ mod tests {
             for state in 0..variable.states.len() {
                 let found = encoder.encode(0, Cell::Field(&variable.cell(state)));
                 assert_eq!(found, Encoded::State(state as u16), "{variable:?}");
+                let by_name = encoder.encode(0, Cell::Field(&variable.label(state)));
+                assert_eq!(by_name, Encoded::State(state as u16), "{variable:?}");
             }
             assert_eq!(
                 encoder.encode(0, Cell::Field(&variable.cell(variable.states.len()))),

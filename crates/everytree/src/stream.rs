@@ -9,6 +9,11 @@ pub(crate) fn stream(seed: u64, purpose: &str, block: u64) -> Pcg64 {
     Pcg64::new(u128::from(high) << 64 | u128::from(low), u128::from(name))
 }
 
+/// A seed for one of many rows, say: numbers of its own, and others for another seed.
+pub fn seed_of(seed: u64, number: u64) -> u64 {
+    mix(mix(seed) ^ mix(number.wrapping_add(1)))
+}
+
 /// Steele, Lea and Flood's SplitMix64: neighbouring numbers end far apart.
 pub(crate) fn mix(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

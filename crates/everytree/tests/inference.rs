@@ -183,7 +183,12 @@ fn impossible_evidence_is_an_answer_not_a_loop() {
         Method::BlockGibbs,
     ] {
         let effort = Effort { trees: 500, ..Effort::default() };
-        assert_eq!(posterior(&asked, &evidence, method, effort), Err(InferError::Impossible), "{method:?}");
+        let found = posterior(&asked, &evidence, method, effort).unwrap_err();
+        // What no random tree allows may only be improbable; enumeration knows.
+        match method {
+            Method::Exact => assert_eq!(found, InferError::Impossible),
+            _ => assert!(matches!(found, InferError::Unexplained { .. }), "{method:?}: {found}"),
+        }
     }
     let other = Evidence::none(&[2, 2, 2]);
     let refused = posterior(&asked, &other, Method::Exact, Effort::default());
@@ -194,14 +199,14 @@ fn impossible_evidence_is_an_answer_not_a_loop() {
 fn what_is_cheap_is_enumerated() {
     let moat = moat(8);
     let asked = moat.asked().unwrap();
-    assert_eq!(Method::within(&asked, &some_evidence(0), 2e10), Method::Exact);
+    assert_eq!(Method::within(&asked, &some_evidence(0), 1e11), Method::Exact);
     let states = vec![2; 40];
     let large = Moat::random(states.clone(), Pairs::Lambda, 1).unwrap();
     let large = large.asked().unwrap();
     let mut evidence = Evidence::none(&states);
-    assert_eq!(Method::within(&large, &evidence, 2e10), Method::Tilted);
+    assert_eq!(Method::within(&large, &evidence, 1e11), Method::Tilted);
     (0..30).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
-    assert_eq!(Method::within(&large, &evidence, 2e10), Method::Exact);
+    assert_eq!(Method::within(&large, &evidence, 1e11), Method::Exact);
 }
 
 /// Chi-square of rows against probabilities, with a limit that chance exceeds once in a million.
@@ -604,4 +609,53 @@ fn chains_do_not_care_what_a_tree_hangs_at() {
             );
         }
     }
+}
+
+/// What `auto` does, with the rule that ends it: intervals hold the truth there, too, whichever method it comes to.
+#[test]
+fn the_method_that_fits_keeps_its_word() {
+    for (n, known) in [(14, 6), (24, 16), (40, 29)] {
+        let camps = two_camps(n);
+        let asked = camps.asked().unwrap();
+        let mut evidence = Evidence::none(asked.states());
+        (0..known).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+        let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
+        let (mut inside, mut evidence_inside) = (0, 0);
+        for seed in 0..100 {
+            let effort =
+                Effort { trees: 20_000, tolerance: Some(0.02), seed, operations: 0.0, ..Effort::default() };
+            let found = posterior_by_what_fits(&asked, &evidence, effort).unwrap();
+            assert!(found.method != Method::Exact && found.effective_sample_size > 50.0, "{found:?}");
+            let (state, exact) = (found.states[n - 1][1], truth.states[n - 1][1].value);
+            // Met, or the trees are spent.
+            assert!(state.standard_error <= 0.02 || found.trees >= 19_000, "{found:?}");
+            inside += u32::from((state.value - exact).abs() <= 1.96 * state.standard_error);
+            let log = found.log_evidence;
+            let off = (log.value - truth.log_evidence.value).abs();
+            evidence_inside += u32::from(off <= 1.96 * log.standard_error);
+        }
+        // A binomial of 100 and 0.95 is below 86 with a probability of 2·10⁻⁴.
+        assert!(inside >= 86 && evidence_inside >= 86, "{n}: {inside} {evidence_inside}");
+    }
+}
+
+/// Ones of chains that never leave where they began do not look like mixed ones.
+#[test]
+fn chains_that_are_stuck_are_told_apart() {
+    // Two variables that always agree: one at a time, neither can change.
+    let moat = Moat::from_tables(vec![1.0], vec![vec![0.5, 0.5]; 2], vec![vec![0.5, 0.0, 0.0, 0.5]]).unwrap();
+    let asked = moat.asked().unwrap();
+    let effort = Effort { trees: 1600, tolerance: None, ..Effort::default() };
+    let stuck = posterior(&asked, &Evidence::none(&[2, 2]), Method::Gibbs, effort).unwrap();
+    assert!(stuck.r_hat.unwrap() > 2.0 && stuck.effective_sample_size <= 16.0, "{stuck:?}");
+    let free = posterior(&asked, &Evidence::none(&[2, 2]), Method::BlockGibbs, effort).unwrap();
+    assert!(free.r_hat.unwrap() < 1.1, "{free:?}");
+}
+
+#[test]
+fn what_cannot_be_enumerated_is_refused() {
+    let states = vec![2; 70];
+    let moat = Moat::random(states.clone(), Pairs::Lambda, 1).unwrap();
+    let found = posterior(&moat.asked().unwrap(), &Evidence::none(&states), Method::Exact, Effort::default());
+    assert!(matches!(found, Err(InferError::TooManyRows { rows: None, .. })), "{found:?}");
 }

@@ -78,7 +78,7 @@ impl<'a, D: Density + ?Sized> Start<'a, D> {
             messages.collect(&tree, self.evidence);
             messages.draw(&tree, &mut rng)
         });
-        let row = start.ok_or(InferError::Impossible)?;
+        let row = start.ok_or(InferError::Unexplained { trees: TRIES })?;
         let trees = FreshTrees::new(self.density.kind(), row.len());
         Ok(Walk { start: self, messages, rng, row, rates: self.density.rates().to_vec(), trees })
     }

@@ -103,6 +103,11 @@ pub(crate) fn judge(chains: Vec<Halves>) -> Chains {
                 effective = effective.min(count * within / between).min(count * length);
                 r_hat = r_hat.max(((length - 1.0) / length + between / within).sqrt());
             }
+            // Chains that do not move, each somewhere else, have not mixed at all.
+            if within <= 1e-20 && between > 1e-20 {
+                effective = effective.min(count / 2.0);
+                r_hat = f64::INFINITY;
+            }
             Estimate { value, standard_error: (between / count).sqrt() }
         })
         .collect();

@@ -80,8 +80,11 @@ impl<'a, D: Density + ?Sized> Sweep<'a, D> {
             self.log_p.resize(self.table.rows(), 0.0);
             self.density.log_p(self.table.codes(), &mut self.log_p)?;
             for ((row, rng), log_p) in chains.iter_mut().zip(self.log_p.chunks_exact(likelihood.len())) {
-                let most = log_p.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let weight = |(log, likelihood): (&f64, &f64)| (log - most).exp() * likelihood;
+                let allowed = log_p.iter().zip(likelihood).filter(|(_, likelihood)| **likelihood > 0.0);
+                let most = allowed.map(|(log, _)| *log).fold(f64::NEG_INFINITY, f64::max);
+                let weight = |(log, &likelihood): (&f64, &f64)| {
+                    if likelihood > 0.0 { (log - most).exp() * likelihood } else { 0.0 }
+                };
                 let weights: Vec<f64> = log_p.iter().zip(likelihood).map(weight).collect();
                 let mut left = rng.random::<f64>() * weights.iter().sum::<f64>();
                 // The last state with any chance catches what rounding leaves over.

@@ -10,7 +10,7 @@ use super::proposal::Proposal;
 use super::query::{Effort, Method};
 use super::sample::{Sampling, sample};
 use crate::model::{Density, ModelError};
-use crate::stream::stream;
+use crate::stream::{seed_of, stream};
 use crate::table::Table;
 use rayon::prelude::*;
 
@@ -73,7 +73,7 @@ fn mean<D: Density + ?Sized>(
     loop {
         let more = if values.is_empty() { FIRST } else { values.len() };
         let more = more.min(effort.trees.saturating_sub(values.len())).max(1);
-        let sampling = Sampling { seed: effort.seed.wrapping_add(round), operations: effort.operations };
+        let sampling = Sampling { seed: seed_of(effort.seed, round), operations: effort.operations };
         let (rows, _) = sample(density, &nothing, more, sampling)?;
         values.extend(of(&rows, &log_p_of(density, &rows)?)?);
         let estimate = mean_of(&values);

@@ -22,6 +22,25 @@ pub struct Messages<'a> {
     log_evidence: f64,
 }
 
+/// Numbers below this are scaled up before they are multiplied any further.
+const SMALL: f64 = 1e-100;
+
+/// Divides by the largest, and gives it back; nothing if all are zero.
+fn rescale(numbers: &mut [f64]) -> Option<f64> {
+    let largest = numbers.iter().copied().fold(0.0, f64::max);
+    if largest == 0.0 {
+        return None;
+    }
+    if largest >= SMALL {
+        let inverse = 1.0 / largest;
+        numbers.iter_mut().for_each(|number| *number *= inverse);
+    } else {
+        // The inverse of the smallest numbers is infinite.
+        numbers.iter_mut().for_each(|number| *number /= largest);
+    }
+    Some(largest)
+}
+
 impl<'a> Messages<'a> {
     /// For trees with these tables.
     pub fn new(tables: &'a TreeTables) -> Self {
@@ -53,21 +72,32 @@ impl<'a> Messages<'a> {
         let (mut log, mut scale) = (0.0, 1.0f64);
         for &v in tree.order().iter().rev() {
             let own = offsets[v]..offsets[v + 1];
-            let largest = self.up[own.clone()].iter().copied().fold(0.0, f64::max);
-            if largest == 0.0 {
+            let Some(largest) = rescale(&mut self.up[own.clone()]) else {
                 self.log_evidence = f64::NEG_INFINITY;
                 return self.log_evidence;
+            };
+            if largest < SMALL {
+                log += largest.ln();
+            } else {
+                scale *= largest;
             }
-            let inverse = 1.0 / largest;
-            self.up[own.clone()].iter_mut().for_each(|likelihood| *likelihood *= inverse);
-            scale *= largest;
             match tree.parent(v) {
                 None => scale *= dot(tables.root(v), &self.up[own]),
                 Some(u) => {
+                    let mut most = 0.0f64;
                     for a in 0..tables.states(u) {
                         let told = dot(tables.given(u, a, v), &self.up[own.clone()]);
                         self.passed[v * self.most + a] = told;
                         self.up[offsets[u] + a] *= told;
+                        most = most.max(self.up[offsets[u] + a]);
+                    }
+                    // A vertex with hundreds of children would underflow before its own turn comes.
+                    if most < SMALL {
+                        let Some(largest) = rescale(&mut self.up[offsets[u]..offsets[u + 1]]) else {
+                            self.log_evidence = f64::NEG_INFINITY;
+                            return self.log_evidence;
+                        };
+                        log += largest.ln();
                     }
                 }
             }
@@ -371,6 +401,27 @@ mod tests {
         assert!((log - expected).abs() < 1e-8);
         assert!((0..n).all(|v| usize::from(row[v]) == v % 2));
         assert_eq!(messages.draw(&tree, &mut rng).unwrap(), row);
+    }
+
+    /// A star: the centre hears from a thousand leaves before its own turn comes. And likelihoods near the end of the range.
+    #[test]
+    fn a_thousand_leaves_do_not_underflow() {
+        let n = 1001;
+        let states = vec![2; n];
+        let tables = TreeTables::build(&states, |_, a, _, b| if a == b { 0.999 } else { 0.001 }, |_, _| 0.5);
+        let tree = RootedForest::from_parents(vec![0; n]).unwrap();
+        let mut evidence = Evidence::none(&states);
+        evidence.set(0, &[0]).unwrap();
+        (1..n).for_each(|v| evidence.set(v, &[1]).unwrap());
+        let mut messages = Messages::new(&tables);
+        let expected = 0.5f64.ln() + 1000.0 * 0.001f64.ln();
+        assert!((messages.collect(&tree, &evidence) - expected).abs() < 1e-8);
+        let mut soft = Evidence::none(&states);
+        (0..n).for_each(|v| soft.soft(v, &[1e-310, 2e-310]).unwrap());
+        let found = messages.collect(&tree, &soft);
+        let at_least = n as f64 * 1e-310f64.ln();
+        assert!(found > at_least && found < at_least + n as f64 * 2f64.ln(), "{found}");
+        assert!(messages.distribute(&tree).iter().all(|p| p.is_finite()));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod query;
 mod sample;
 mod semiring;
 
+pub use crate::stream::seed_of;
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
 pub use importance::weighted_trees;
@@ -43,6 +44,22 @@ pub enum InferError {
     /// Evidence that no row has.
     #[error("the evidence is impossible under this model")]
     Impossible,
+    /// Evidence that no tree explains among those that were drawn.
+    #[error(
+        "none of {trees} random trees allows the evidence: it is impossible under this model, or as good as that"
+    )]
+    Unexplained {
+        /// How many were drawn.
+        trees: usize,
+    },
+    /// Too much to enumerate.
+    #[error("{} rows are too many to enumerate: at most {most}", .rows.map_or("more than 2⁶³".to_owned(), |rows| rows.to_string()))]
+    TooManyRows {
+        /// How many there are; none: more than can be counted.
+        rows: Option<u64>,
+        /// How many could be.
+        most: u64,
+    },
     /// Evidence about other variables.
     #[error("the evidence is about {found} variables, the model has {expected}")]
     Variables {

@@ -106,7 +106,7 @@ impl Best {
     const SPARE: usize = 64;
 
     fn offer(&mut self, row: &[u16], log: f64) {
-        let room = self.count + Self::SPARE;
+        let room = self.count.saturating_add(Self::SPARE);
         if log == f64::NEG_INFINITY || (self.rows.len() >= room && log <= self.rows[self.rows.len() - 1].1) {
             return;
         }

@@ -41,7 +41,7 @@ impl Method {
 }
 
 /// Operations of about a second.
-pub(crate) const A_SECOND: f64 = 2e10;
+pub(crate) const A_SECOND: f64 = 1e11;
 
 /// How long to go on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,6 +93,9 @@ pub struct EdgePosterior {
     /// Trees drawn.
     pub trees: usize,
 }
+
+/// Rows that are enumerated when that is asked for.
+const MOST_ROWS: u64 = 1 << 26;
 
 /// Trees of the first round of the tilted proposal, and of the first look at the error.
 const FIRST: usize = 256;
@@ -222,6 +225,10 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
         let Self { density, evidence, measure, effort, .. } = self;
         let sums = match method {
             Method::Exact => {
+                let rows = exact::rows(evidence);
+                if rows.is_none_or(|rows| rows > MOST_ROWS) {
+                    return Err(InferError::TooManyRows { rows, most: MOST_ROWS });
+                }
                 let (means, log_evidence) = match measure {
                     Measure::Edges => exact::edges(*density, evidence)?,
                     Measure::Nothing => (Vec::new(), exact::log_evidence(*density, evidence)?),
@@ -255,11 +262,11 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
 
     fn found(&self, method: Method, sums: Sums) -> Result<Found, InferError> {
         if sums.effective() == 0.0 {
-            return Err(InferError::Impossible);
+            return Err(InferError::Unexplained { trees: sums.draws() });
         }
         Ok(Found {
             method,
-            means: (0..sums.functions()).map(|i| sums.mean(i)).collect(),
+            means: (0..sums.functions()).map(|i| self.at_least(sums.mean(i), sums.effective())).collect(),
             log_evidence: sums.log_mean_weight(),
             effective: sums.effective(),
             trees: sums.draws(),
@@ -279,13 +286,21 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
             Some(look) => look,
             None => self.go_on(&proposal, LOOK.min(self.effort.trees)),
         };
-        let enough = |sums: &Sums| self.effort.tolerance.is_none() || self.good_enough(sums);
-        if enough(&look) || look.effective() >= LEAST_SHARE * look.draws() as f64 {
-            return self.found(Method::Tilted, self.carry_on(look, &proposal, self.effort.trees));
+        // Of few trees that count, not even their error can be believed. Some evidence shows only late how few they are.
+        let few = |sums: &Sums| sums.effective() < LEAST_SHARE * sums.draws() as f64;
+        if few(&look) {
+            return self.chains(Method::BlockGibbs);
         }
-        let chains = self.chains(Method::BlockGibbs)?;
-        let trees = self.found(Method::Tilted, look)?;
-        Ok(if self.worst(&chains.means) < self.worst(&trees.means) { chains } else { trees })
+        let sums = self.carry_on(look, &proposal, self.effort.trees);
+        if few(&sums) {
+            return self.chains(Method::BlockGibbs);
+        }
+        let alone = sums.effective() >= LEAST_SHARE_ALONE * sums.draws() as f64;
+        let mut found = self.found(Method::Tilted, sums)?;
+        if !alone {
+            found.log_evidence = self.short_bridge(&proposal)?;
+        }
+        Ok(found)
     }
 
     /// A first round with the edges between observed variables tilted; then half of the trees with all edges tilted by what
@@ -296,9 +311,10 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
         let trees = (effort.seed, "first trees");
         let look = draw(density, evidence, &first, Measure::Posterior, trees, 0..FIRST);
         if look.effective() == 0.0 {
-            return Err(InferError::Impossible);
+            return Err(InferError::Unexplained { trees: FIRST });
         }
-        if measure == Measure::Posterior && self.good_enough(&look) {
+        let alike = look.effective() >= LEAST_SHARE_ALONE * look.draws() as f64;
+        if measure == Measure::Posterior && alike && self.good_enough(&look) {
             return Ok((first, Some(look)));
         }
         let offsets = density.tables().offsets();
@@ -327,7 +343,7 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
 
     fn good_enough(&self, sums: &Sums) -> bool {
         // A handful of heavy draws knows nothing of its own error.
-        const LEAST_EFFECTIVE: f64 = 50.0;
+        const LEAST_EFFECTIVE: f64 = 100.0;
         let error = || match self.measure {
             Measure::Nothing => sums.log_mean_weight().standard_error,
             _ => {
@@ -358,6 +374,20 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
         }
     }
 
+    /// The probability of the evidence as a side remark: it is not what the tolerance is about.
+    fn short_bridge(&self, proposal: &Proposal) -> Result<Estimate, InferError> {
+        let steps = Longer::new(self.effort).most.min(2 * STEPS);
+        bridge::log_evidence(self.density, self.evidence, proposal, steps, self.effort.seed)
+    }
+
+    /// Of what is drawn, not computed, a thing that never (or always) came is not certain for it.
+    fn at_least(&self, mean: Estimate, effective: f64) -> Estimate {
+        match self.measure {
+            Measure::Row | Measure::Edges => floored(mean, effective),
+            Measure::Posterior | Measure::Nothing => mean,
+        }
+    }
+
     /// Chains, longer and longer until the error is small enough; the probability of the evidence, which chains do not
     /// tell, comes from a bridge to them.
     fn chains(&self, method: Method) -> Result<Found, InferError> {
@@ -374,19 +404,26 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
                 break found;
             }
         };
-        // A side remark here: it is not what the tolerance is about.
-        let proposal = Proposal::tilted(density, evidence)?;
-        let some = length.steps.min(2 * STEPS);
-        let log_evidence = bridge::log_evidence(density, evidence, &proposal, some, effort.seed)?;
+        let log_evidence = self.short_bridge(&Proposal::tilted(density, evidence)?)?;
+        let drawn_one_by_one = method == Method::Gibbs;
+        let floor = |mean: Estimate| match drawn_one_by_one {
+            true => floored(mean, found.effective),
+            false => self.at_least(mean, found.effective),
+        };
         Ok(Found {
             method,
-            means: found.estimates,
+            means: found.estimates.iter().map(|mean| floor(*mean)).collect(),
             log_evidence,
             effective: found.effective,
             trees: found.steps,
             r_hat: Some(found.r_hat),
         })
     }
+}
+
+/// An error of no less than one draw among so many.
+fn floored(mean: Estimate, effective: f64) -> Estimate {
+    Estimate { standard_error: mean.standard_error.max(1.0 / (effective + 1.0)), ..mean }
 }
 
 /// How long chains are, and how much longer they must be.

@@ -84,7 +84,7 @@ pub fn sample<D: Density + ?Sized>(
     let proposal = Proposal::tilted(density, evidence)?;
     let look = draw(density, evidence, &proposal, Measure::Nothing, (seed, "trees before samples"), 0..LOOK);
     if look.effective() == 0.0 {
-        return Err(InferError::Impossible);
+        return Err(InferError::Unexplained { trees: LOOK });
     }
     let share = look.effective() / LOOK as f64;
     let pool = (WORTH / share).ceil() as usize;
