@@ -103,7 +103,7 @@ impl Query {
             );
         }
         let edges = if self.edges { possible(edges(&asked, &known, effort), false)? } else { None };
-        let edges = edges.map(|edges| named(&file.schema, asked.kind(), &edges));
+        let edges = edges.map(|edges| (named(&file.schema, asked.kind(), &edges), edges));
         let answers: Vec<Answer> = targets
             .into_iter()
             .map(|target| {
@@ -118,10 +118,10 @@ impl Query {
             })
             .collect();
         if self.asking.json {
-            print_json(&answers, &found, edges.as_deref())?;
+            print_json(&answers, &found, edges.as_ref())?;
         } else {
             print_table(&answers, &found)?;
-            if let Some(edges) = edges {
+            if let Some((edges, _)) = edges {
                 print_edges(&edges)?;
             }
         }
@@ -235,7 +235,11 @@ fn print_edges(edges: &[Edge]) -> Result<()> {
     Ok(())
 }
 
-fn print_json(answers: &[Answer], found: &Posterior, edges: Option<&[Edge]>) -> Result<()> {
+fn print_json(
+    answers: &[Answer],
+    found: &Posterior,
+    edges: Option<&(Vec<Edge>, EdgePosterior)>,
+) -> Result<()> {
     let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
     let answer = |answer: &Answer| {
         json!({
@@ -253,7 +257,10 @@ fn print_json(answers: &[Answer], found: &Posterior, edges: Option<&[Edge]>) -> 
         "log_evidence_standard_error": number(found.log_evidence.standard_error),
         "answers": answers.iter().map(answer).collect::<Vec<_>>(),
     });
-    if let Some(edges) = edges {
+    if let Some((edges, how)) = edges {
+        object["edges_method"] = json!(how.method);
+        object["edges_trees"] = json!(how.trees);
+        object["edges_effective_sample_size"] = number(how.effective_sample_size);
         let edge = |edge: &Edge| {
             json!({
                 "from": edge.from,

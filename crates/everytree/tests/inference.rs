@@ -278,6 +278,41 @@ fn large_models_are_sampled_from_pools_that_keep_the_evidence() {
     assert_eq!(sample(&asked, &evidence, 100, seeded(5)).unwrap().0, rows[..100]);
 }
 
+/// Single variables have exactly the margins of the tables; pairs do not have the tables of pairs, because trees join them by paths.
+/// Samples follow both, as enumeration knows them.
+#[test]
+fn samples_have_the_margins_and_the_pairs_of_the_model() {
+    let moat = moat(12);
+    let asked = moat.asked().unwrap();
+    let tables = asked.tables();
+    let all = every::row(&STATES);
+    let p: Vec<f64> = log_p(&asked, &all).iter().map(|log| log.exp()).collect();
+    const ROWS: usize = 40_000;
+    let (rows, _) = sample(&asked, &Evidence::none(&STATES), ROWS, seeded(9)).unwrap();
+    let share = |keep: &dyn Fn(&[u16]) -> bool| -> (f64, f64) {
+        let exact = all.iter().zip(&p).filter(|(row, _)| keep(row)).map(|(_, p)| p).sum();
+        (exact, rows.iter().filter(|row| keep(row)).count() as f64 / ROWS as f64)
+    };
+    // Chance exceeds five standard deviations once in two million.
+    let close =
+        |exact: f64, found: f64| (found - exact).abs() <= 5.0 * (exact * (1.0 - exact) / ROWS as f64).sqrt();
+    let mut furthest = 0.0f64;
+    for v in 0..6 {
+        for b in 0..STATES[v] {
+            let (exact, found) = share(&|row| usize::from(row[v]) == b);
+            assert!((exact - tables.root(v)[b]).abs() < 1e-12 && close(exact, found));
+            for u in 0..v {
+                for a in 0..STATES[u] {
+                    let (exact, found) = share(&|row| usize::from(row[u]) == a && usize::from(row[v]) == b);
+                    assert!(close(exact, found), "{u} {v}: {exact} {found}");
+                    furthest = furthest.max((exact - tables.root(u)[a] * tables.given(u, a, v)[b]).abs());
+                }
+            }
+        }
+    }
+    assert!(furthest > 0.01, "{furthest}");
+}
+
 /// The same rows by pools and by chains, where enumeration tells what they should be.
 #[test]
 fn pools_and_chains_follow_the_model() {

@@ -14,7 +14,7 @@ pub struct TreeTables {
 
 impl TreeTables {
     /// From `conditional(u, a, v, b) = P(x_v = b | x_u = a)` for u ≠ v, and `root(v, b) = P_v(b)`.
-    pub(crate) fn build(
+    pub fn build(
         states: &[usize],
         conditional: impl Fn(usize, usize, usize, usize) -> f64,
         root: impl Fn(usize, usize) -> f64,
