@@ -493,12 +493,12 @@ impl Fit {
             report.best_epoch,
             state.epochs()
         )?;
-        let (rows, distinct) = (count(train.rows()), count(train.table.rows()));
-        writeln!(stdout, "  train {:>12.4}   {rows} rows, {distinct} distinct", report.train_ll)?;
+        let (rows, distinct) = (plural(train.rows(), "row"), count(train.table.rows()));
+        writeln!(stdout, "  train {:>12.4}   {rows}, {distinct} distinct", report.train_ll)?;
         let held = if tables.held_out { ", held out" } else { "" };
-        writeln!(stdout, "  valid {:>12.4}   {} rows{held}", report.valid_ll, count(valid.rows()))?;
+        writeln!(stdout, "  valid {:>12.4}   {}{held}", report.valid_ll, plural(valid.rows(), "row"))?;
         if let (Some(test_ll), Some(test)) = (report.test_ll, &tables.test) {
-            writeln!(stdout, "  test  {test_ll:>12.4}   {} rows", count(test.rows()))?;
+            writeln!(stdout, "  test  {test_ll:>12.4}   {}", plural(test.rows(), "row"))?;
         }
         writeln!(
             stdout,

@@ -1,16 +1,13 @@
 //! From cells to a schema: looks at every cell of the training files once, and remembers only what differs.
 
+mod column;
+
 use crate::forest::MAX_STATES;
-use crate::schema::{Cell, Schema, States, Variable, boolean, exact_number, number};
-use crate::stream::mix;
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
+use crate::schema::{Cell, Schema, States, Variable, boolean, number};
+use column::{Column, quantiles};
+use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Distinct labels of a column that are told apart, or as many as may be states; beyond these they are only known to be many.
-const MOST_LABELS: usize = 1 << 12;
-/// Numbers of a column that are kept to find quantiles: all up to so many, beyond that a random sample.
-const MOST_NUMBERS: usize = 1 << 17;
 /// Most bins of a column.
 const MOST_BINS: usize = 1024;
 /// Bins of a column of numbers that has too many of them.
@@ -158,157 +155,6 @@ pub enum Notice {
         /// The columns.
         columns: Vec<String>,
     },
-}
-
-/// One column, seen cell by cell.
-#[derive(Clone, Debug, Default)]
-struct Column {
-    /// Distinct labels and how often each was seen, up to [`MOST_LABELS`].
-    labels: HashMap<Box<str>, usize>,
-    overflow: bool,
-    /// The two labels of most columns, outside the map.
-    zeros: usize,
-    ones: usize,
-    missing: usize,
-    /// Some cell was text by its type, so digits are not numbers.
-    typed_text: bool,
-    /// Once there are too many labels for the map: numbers, or a sample of them, and how many there were.
-    sample: Vec<f64>,
-    numbers: u64,
-    not_a_number: Option<Box<str>>,
-}
-
-impl Column {
-    fn label(&mut self, text: &str, most_labels: usize) {
-        match text {
-            "0" => self.zeros += 1,
-            "1" => self.ones += 1,
-            _ if self.overflow => self.many(text),
-            _ => {
-                if let Some(count) = self.labels.get_mut(text) {
-                    *count += 1;
-                } else if self.labels.len() < most_labels {
-                    self.labels.insert(text.into(), 1);
-                } else {
-                    self.many(text);
-                }
-            }
-        }
-    }
-
-    /// A label beyond those told apart: of interest only if it is a number.
-    fn many(&mut self, text: &str) {
-        if !self.overflow {
-            self.overflow = true;
-            let mut labels: Vec<_> = self.labels.iter().collect();
-            labels.sort();
-            let counted: Vec<(f64, usize)> =
-                labels.iter().filter_map(|(text, count)| Some((number(text)?, **count))).collect();
-            for (value, count) in counted {
-                (0..count).for_each(|_| self.keep(value));
-            }
-        }
-        match number(text) {
-            Some(value) => self.keep(value),
-            None => drop(self.not_a_number.get_or_insert_with(|| text.into())),
-        }
-    }
-
-    /// Vitter's reservoir, with chance that is the same every time.
-    fn keep(&mut self, value: f64) {
-        self.numbers += 1;
-        if self.sample.len() < MOST_NUMBERS {
-            self.sample.push(value);
-            return;
-        }
-        let place = (u128::from(mix(self.numbers)) * u128::from(self.numbers)) >> 64;
-        if let Some(kept) = self.sample.get_mut(place as usize) {
-            *kept = value;
-        }
-    }
-
-    fn observe(&mut self, cell: Cell<'_>, settings: &ScanSettings, buffer: &mut String) {
-        let most_labels = MOST_LABELS.max(settings.max_states + 1);
-        match cell {
-            Cell::Field("0") => self.zeros += 1,
-            Cell::Field("1") => self.ones += 1,
-            Cell::Missing => self.missing += 1,
-            Cell::Real(value) if value.is_nan() => self.missing += 1,
-            Cell::Field(text) | Cell::Text(text) => {
-                if settings.missing.iter().any(|missing| missing == text) {
-                    self.missing += 1;
-                } else {
-                    self.typed_text |= matches!(cell, Cell::Text(_));
-                    self.label(text, most_labels);
-                }
-            }
-            typed => {
-                buffer.clear();
-                write!(buffer, "{typed}").expect("memory");
-                self.label(buffer, most_labels);
-            }
-        }
-    }
-
-    fn counted(&self) -> Vec<(&str, usize)> {
-        let mut all: Vec<(&str, usize)> = self.labels.iter().map(|(text, &count)| (&**text, count)).collect();
-        all.extend([("0", self.zeros), ("1", self.ones)].into_iter().filter(|&(_, count)| count > 0));
-        all.sort();
-        all
-    }
-
-    /// Is every number the only one that f64 takes for it?
-    fn is_exact(&self) -> bool {
-        self.counted().iter().all(|(text, _)| exact_number(text).is_some())
-    }
-
-    /// Distinct numbers with how often each was seen, rising; or a label that is not a number.
-    fn numbers(&self) -> Result<Vec<(f64, usize)>, String> {
-        let mut numbers = Vec::new();
-        for (text, count) in self.counted() {
-            match number(text).filter(|_| !self.typed_text) {
-                // No negative zero.
-                Some(value) => numbers.push((value + 0.0, count)),
-                None => return Err(text.to_owned()),
-            }
-        }
-        numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
-        numbers.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            if same {
-                kept.1 += next.1;
-            }
-            same
-        });
-        Ok(numbers)
-    }
-
-    /// Every number as often as it was seen (or a sample of them), rising.
-    fn all_numbers(&self) -> Vec<f64> {
-        let mut all = if self.overflow {
-            let mut all = self.sample.clone();
-            // As many as the sample would have of them.
-            let share = all.len() as f64 / self.numbers.max(1) as f64;
-            let sampled = |count: usize| (count as f64 * share).round() as usize;
-            all.extend(std::iter::repeat_n(0.0, sampled(self.zeros)));
-            all.extend(std::iter::repeat_n(1.0, sampled(self.ones)));
-            all
-        } else {
-            let numbers = self.numbers().unwrap_or_default();
-            numbers.into_iter().flat_map(|(value, count)| std::iter::repeat_n(value, count)).collect()
-        };
-        all.sort_by(f64::total_cmp);
-        all
-    }
-}
-
-/// Edges at the quantiles, without repetition. Where the smallest number fills the first bins, it gets one of its own.
-fn quantiles(rising: &[f64], bins: usize) -> Vec<f64> {
-    let above_smallest = rising.partition_point(|&value| value <= rising[0]);
-    let edge = |i: usize| rising.get((i * rising.len() / bins).max(above_smallest));
-    let mut edges: Vec<f64> = (1..bins).filter_map(edge).copied().collect();
-    edges.dedup();
-    edges
 }
 
 /// What tables over so many states take: rates in f64 and f32, and counts, for every pair of states.
