@@ -32,7 +32,7 @@ pub(crate) fn run<D: Density + ?Sized>(
 ) -> Result<Chains, InferError> {
     let start = Start::new(density, evidence)?;
     let length = Length::of(steps);
-    let chains: Result<Vec<Halves>, InferError> = (0..CHAINS)
+    let chains: Result<Vec<(Halves, usize)>, InferError> = (0..CHAINS)
         .into_par_iter()
         .map(|chain| {
             let mut walk = start.walk(stream(seed, "chains", chain as u64))?;
@@ -48,10 +48,13 @@ pub(crate) fn run<D: Density + ?Sized>(
                 }
                 walk.row(&tree);
             }
-            Ok(halves)
+            Ok((halves, walk.trees.long()))
         })
         .collect();
-    Ok(judge(chains?))
+    let (chains, long): (Vec<Halves>, Vec<usize>) = chains?.into_iter().unzip();
+    let mut found = judge(chains);
+    found.long = long.iter().sum::<usize>() as f64 / found.steps as f64;
+    Ok(found)
 }
 
 /// What all chains begin with.

@@ -18,6 +18,8 @@ pub(crate) struct Chains {
     pub r_hat: f64,
     /// Steps of all chains, with those that do not count.
     pub steps: usize,
+    /// The share of steps whose tree took an elimination.
+    pub long: f64,
 }
 
 /// How long a chain is: steps that do not count, and steps of each half.
@@ -111,5 +113,5 @@ pub(crate) fn judge(chains: Vec<Halves>) -> Chains {
             Estimate { value, standard_error: (between / count).sqrt() }
         })
         .collect();
-    Chains { estimates, effective: effective.min(count * length), r_hat, steps }
+    Chains { estimates, effective: effective.min(count * length), r_hat, steps, long: 0.0 }
 }

@@ -400,6 +400,7 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
                 Method::Gibbs => gibbs::run(density, evidence, length.steps, effort.seed)?,
                 _ => block_gibbs::run(density, evidence, measure, length.steps, effort.seed)?,
             };
+            length.allow_for(found.long, density.states().len());
             if !length.grow(self.worst(&found.estimates), found.r_hat <= MOST_R_HAT) {
                 break found;
             }
@@ -430,6 +431,8 @@ fn floored(mean: Estimate, effective: f64) -> Estimate {
 struct Longer {
     steps: usize,
     most: usize,
+    /// Of steps that cost what they should.
+    allowed: usize,
     tolerance: Option<f64>,
 }
 
@@ -438,7 +441,13 @@ impl Longer {
         // Halves need some steps to tell anything.
         let most = (effort.trees / CHAINS).max(16);
         let steps = if effort.tolerance.is_some() { STEPS.min(most) } else { most };
-        Self { steps, most, tolerance: effort.tolerance }
+        Self { steps, most, allowed: most, tolerance: effort.tolerance }
+    }
+
+    /// Steps that take an elimination cost as much as n/8 others; where there are many of them, fewer steps must do.
+    fn allow_for(&mut self, long: f64, n: usize) {
+        let most = self.allowed as f64 / (1.0 + long * n as f64 / 8.0);
+        self.most = (most as usize).max(self.steps);
     }
 
     /// Goes on to a length at which the error should be small enough, if there is one to go on to.

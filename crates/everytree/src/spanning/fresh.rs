@@ -18,6 +18,7 @@ pub struct FreshTrees {
     blocks: Vec<f64>,
     totals: Vec<f64>,
     built: Vec<bool>,
+    long: usize,
 }
 
 const BLOCK: usize = 16;
@@ -28,7 +29,7 @@ impl FreshTrees {
     /// For `n × n` matrices.
     pub fn new(kind: Kind, n: usize) -> Self {
         let blocks = vec![0.0; n * n.div_ceil(BLOCK)];
-        Self { kind, n, blocks, totals: vec![0.0; n], built: vec![false; n] }
+        Self { kind, n, blocks, totals: vec![0.0; n], built: vec![false; n], long: 0 }
     }
 
     /// Draws one tree. The layout is that of [`Kind`], but of the undirected kind both halves are read, and the diagonal must be
@@ -47,7 +48,13 @@ impl FreshTrees {
         }
         // Rates that are bad, beyond the range of sums, or that a walk is lost in: what was erased of that walk tells nothing of
         // the tree, so it may be drawn in the way that is never long.
+        self.long += 1;
         Ok(SpanningTrees::new(self.kind, self.n, rates)?.walking(None).draw(rng))
+    }
+
+    /// How many trees so far took an elimination, `O(n³)`, because a walk would have been too long.
+    pub fn long(&self) -> usize {
+        self.long
     }
 
     /// False where sums are not fine.
