@@ -201,7 +201,7 @@ impl Impute {
         let evidence = &hole.evidence(schema)?;
         let effort = Effort {
             trees: 20_000,
-            tolerance: Some(0.01),
+            tolerance: Some(0.02),
             seed,
             targets: &hole.missing,
             operations: OPERATIONS,

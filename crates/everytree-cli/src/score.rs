@@ -117,11 +117,12 @@ impl Score {
                 Problem::Format("not scored any further".to_owned())
             })
         });
+        let in_file = |error: anyhow::Error| error.context(self.data.display().to_string());
         if let Some(error) = failed {
-            return Err(error);
+            return Err(in_file(error));
         }
         say_ignored(&self.data, &read?);
-        scorer.flush()?;
+        scorer.flush().map_err(in_file)?;
         Ok(scorer.scores)
     }
 }
