@@ -43,6 +43,13 @@ fn some_evidence(which: usize) -> Evidence {
     evidence
 }
 
+/// The first `known` variables are 0, 1, 0, 1, …
+fn alternating(states: &[usize], known: usize) -> Evidence {
+    let mut evidence = Evidence::none(states);
+    (0..known).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    evidence
+}
+
 /// Every row with its probability and the likelihood of the evidence, by plain loops.
 fn brute_force(density: &dyn Density, evidence: &Evidence) -> (Vec<Vec<f64>>, f64) {
     let mut sums: Vec<Vec<f64>> = STATES.iter().map(|&count| vec![0.0; count]).collect();
@@ -261,8 +268,7 @@ fn large_models_are_sampled_from_pools_that_keep_the_evidence() {
     let states = vec![2; 40];
     let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
     let asked = moat.asked().unwrap();
-    let mut evidence = Evidence::none(&states);
-    (0..6).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let evidence = alternating(&states, 6);
     let (rows, how) = sample(&asked, &evidence, 4000, seeded(5)).unwrap();
     let Drawn::FromPools { pool, effective } = how else { panic!("{how:?}") };
     assert!(pool >= 1 && effective >= 30.0, "{how:?}");
@@ -328,8 +334,7 @@ fn pools_and_chains_follow_the_model() {
     // Two camps, and evidence of both: single trees have no weight worth the name.
     let camps = two_camps(40);
     let asked = camps.asked().unwrap();
-    let mut evidence = Evidence::none(asked.states());
-    (0..29).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let evidence = alternating(asked.states(), 29);
     let (rows, how) = sample(&asked, &evidence, 3000, Sampling { seed: 2, operations: 0.0 }).unwrap();
     let Drawn::FromChains { steps, r_hat } = how else { panic!("{how:?}") };
     assert!(steps >= 20 && r_hat < 1.1, "{how:?}");
@@ -434,8 +439,7 @@ fn two_camps(n: usize) -> Moat {
 fn chains_step_in_where_weights_collapse() {
     let moat = two_camps(60);
     let asked = moat.asked().unwrap();
-    let mut evidence = Evidence::none(asked.states());
-    (0..40).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let evidence = alternating(asked.states(), 40);
     let effort = Effort { trees: 20_000, ..Effort::default() };
     let found = posterior_by_what_fits(&asked, &evidence, effort).unwrap();
     assert_eq!(found.method, Method::BlockGibbs);
@@ -447,8 +451,7 @@ fn chains_step_in_where_weights_collapse() {
 fn chains_find_the_truth_where_weights_collapse() {
     let moat = two_camps(40);
     let asked = moat.asked().unwrap();
-    let mut evidence = Evidence::none(asked.states());
-    (0..29).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let evidence = alternating(asked.states(), 29);
     let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
     let effort = Effort { trees: 20_000, ..Effort::default() };
     let found = posterior(&asked, &evidence, Method::BlockGibbs, effort).unwrap();
@@ -517,8 +520,7 @@ fn edges_of_large_models_add_up_to_trees() {
     let states = vec![2; 40];
     let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
     let asked = moat.asked().unwrap();
-    let mut evidence = Evidence::none(&states);
-    (0..6).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let evidence = alternating(&states, 6);
     let found = edges(&asked, &evidence, Effort::default()).unwrap();
     assert_eq!(found.method, Method::Tilted);
     let total: f64 = found.edges.iter().map(|edge| edge.value).sum();
@@ -573,8 +575,7 @@ fn incomplete_rows_have_the_probability_of_what_was_observed() {
     let states = vec![2; 40];
     let large = Moat::random(states.clone(), Pairs::Lambda, 5).unwrap();
     let asked = large.asked().unwrap();
-    let mut evidence = Evidence::none(&states);
-    (0..27).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let evidence = alternating(&states, 27);
     let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap().log_evidence.value;
     let mut inside = 0;
     for seed in 0..50 {
@@ -593,8 +594,7 @@ fn targets_end_the_work_sooner() {
     let states = vec![2; 40];
     let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
     let asked = moat.asked().unwrap();
-    let mut evidence = Evidence::none(&states);
-    (0..6).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let evidence = alternating(&states, 6);
     let all =
         posterior(&asked, &evidence, Method::Tilted, Effort { tolerance: Some(0.001), ..Effort::default() })
             .unwrap();
@@ -611,8 +611,7 @@ fn targets_end_the_work_sooner() {
 fn the_probability_of_odd_evidence_is_found_by_a_bridge() {
     let camps = two_camps(30);
     let asked = camps.asked().unwrap();
-    let mut evidence = Evidence::none(asked.states());
-    (0..20).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+    let evidence = alternating(asked.states(), 20);
     let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap().log_evidence.value;
     let (mut inside, mut worst) = (0, 0.0f64);
     for seed in 0..200 {
@@ -632,8 +631,7 @@ fn chains_do_not_care_what_a_tree_hangs_at() {
     for (n, known) in [(8, 4), (12, 8)] {
         let camps = two_camps(n);
         let asked = camps.asked().unwrap();
-        let mut evidence = Evidence::none(asked.states());
-        (0..known).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+        let evidence = alternating(asked.states(), known);
         let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
         let effort = Effort { trees: 64_000, tolerance: None, ..Effort::default() };
         let found = posterior(&asked, &evidence, Method::BlockGibbs, effort).unwrap();
@@ -652,8 +650,7 @@ fn the_method_that_fits_keeps_its_word() {
     for (n, known) in [(14, 6), (24, 16), (40, 29)] {
         let camps = two_camps(n);
         let asked = camps.asked().unwrap();
-        let mut evidence = Evidence::none(asked.states());
-        (0..known).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
+        let evidence = alternating(asked.states(), known);
         let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
         let (mut inside, mut evidence_inside) = (0, 0);
         for seed in 0..100 {
