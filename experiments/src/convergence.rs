@@ -45,7 +45,8 @@ const METHODS: [&str; 6] = ["gibbs", "importance", "collapsed", "tilted", "block
 impl Convergence {
     pub fn run(self) -> Result<()> {
         let nltcs = Fitted::new(&self.data, "nltcs")?;
-        let asked = nltcs.model.model.asked()?;
+        let asked = nltcs.asked()?;
+        let asked = &*asked;
         let mut csv = format!(
             "# everytree {}, {}\n# everytree-experiments convergence --data FOLDER --csv convergence.csv --svg convergence.svg\n\
              method,observed,row,seed,samples,kl,seconds\n",
@@ -57,14 +58,14 @@ impl Convergence {
             let mut sums = vec![[0.0; SAMPLES.len()]; METHODS.len()];
             for (row, seed) in (0..ROWS).flat_map(|row| (0..SEEDS).map(move |seed| (row, seed))) {
                 let evidence = nltcs.evidence(observed, row)?;
-                let truth = posterior(&asked, &evidence, Method::Exact, Effort::default())?;
+                let truth = posterior(asked, &evidence, Method::Exact, Effort::default())?;
                 for (number, method) in METHODS.into_iter().enumerate() {
                     for (place, samples) in SAMPLES.into_iter().enumerate() {
                         if !long_enough(method, samples) {
                             continue;
                         }
                         let start = Instant::now();
-                        let found = estimate(&asked, &evidence, method, samples, seed)?;
+                        let found = estimate(asked, &evidence, method, samples, seed)?;
                         let seconds = start.elapsed().as_secs_f64();
                         let kl = divergence(&evidence, &truth, &found, samples);
                         csv +=
@@ -104,7 +105,7 @@ fn long_enough(method: &str, samples: usize) -> bool {
 }
 
 /// Posteriors of all states from so many samples.
-fn estimate<D: Density>(
+fn estimate<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
     method: &str,
@@ -129,7 +130,7 @@ fn estimate<D: Density>(
 }
 
 /// The tilted proposal without its second round: exactly so many trees, and none to find out what they should be.
-fn tilted_once<D: Density>(
+fn tilted_once<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
     samples: usize,

@@ -4,6 +4,7 @@ use crate::table1::program;
 use anyhow::{Result, bail};
 use everytree::file::ModelFile;
 use everytree::infer::Evidence;
+use everytree::model::Density;
 use everytree::table::Table;
 use everytree_read::{CellRules, ReadSettings, read_table};
 use rand::{RngExt, SeedableRng};
@@ -39,6 +40,11 @@ impl Fitted {
             CellRules { missing_is_a_state: true, unknown_is_unobserved: false, incomplete_rows: false };
         let (test, _) = read_table(&file("test"), &model.schema, &ReadSettings::default(), rules)?;
         Ok(Self { model, test })
+    }
+
+    /// The model as inference sees it: one component, columns as they are.
+    pub fn asked(&self) -> Result<Box<dyn Density + '_>> {
+        Ok(self.model.model.mixture().components()[0].asked()?)
     }
 
     /// The values of `observed` columns of a test row, both chosen by the seed.

@@ -2,6 +2,8 @@
 //! them in their first lines.
 
 mod convergence;
+mod datasets;
+mod fits;
 mod fitted;
 mod plot;
 mod questions;
@@ -22,6 +24,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Table1(table1::Table1),
+    Fits(fits::Fits),
+    Best(fits::Best),
     Convergence(convergence::Convergence),
     Weights(weights::Weights),
     Questions(questions::Questions),
@@ -30,6 +34,8 @@ enum Command {
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Table1(command) => command.run(),
+        Command::Fits(command) => command.run(),
+        Command::Best(command) => command.run(),
         Command::Convergence(command) => command.run(),
         Command::Weights(command) => command.run(),
         Command::Questions(command) => command.run(),

@@ -35,7 +35,8 @@ impl Questions {
         );
         for name in DATASETS {
             let fitted = Fitted::new(&self.data, name)?;
-            let asked = fitted.model.model.asked()?;
+            let asked = fitted.asked()?;
+            let asked = &*asked;
             for question in 0..QUESTIONS {
                 let evidence = fitted.evidence(OBSERVED, question)?;
                 let hidden: Vec<usize> =
@@ -43,7 +44,7 @@ impl Questions {
                 for targets in [&hidden[..], &hidden[..1]] {
                     let effort = Effort { targets, seed: question, ..Effort::default() };
                     let start = Instant::now();
-                    let found = posterior_by_what_fits(&asked, &evidence, effort)?;
+                    let found = posterior_by_what_fits(asked, &evidence, effort)?;
                     let milliseconds = 1e3 * start.elapsed().as_secs_f64();
                     let errors =
                         targets.iter().flat_map(|&v| &found.states[v]).map(|state| state.standard_error);

@@ -1,5 +1,6 @@
 //! Table 1 of the paper: test log-likelihoods on the Twenty Datasets.
 
+use crate::datasets::{DATASETS, Dataset};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use everytree::file::write_atomically;
@@ -7,30 +8,6 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Name, number of variables, and the log-likelihood of MoAT in Table 1 of the paper, by size.
-const DATASETS: [(&str, usize, f64); 20] = [
-    ("nltcs", 16, -6.07),
-    ("msnbc", 17, -6.43),
-    ("kdd", 64, -2.13),
-    ("plants", 69, -13.50),
-    ("baudio", 100, -39.03),
-    ("jester", 100, -51.65),
-    ("bnetflix", 100, -55.52),
-    ("accidents", 111, -31.59),
-    ("tretail", 135, -10.81),
-    ("pumsb_star", 163, -29.89),
-    ("dna", 180, -87.10),
-    ("kosarek", 190, -10.57),
-    ("msweb", 294, -9.80),
-    ("book", 500, -33.46),
-    ("tmovie", 500, -49.37),
-    ("cwebkb", 839, -147.70),
-    ("cr52", 889, -84.78),
-    ("c20ng", 910, -149.44),
-    ("bbc", 1058, -243.82),
-    ("ad", 1556, -15.30),
-];
 
 const COLUMNS: &str = "dataset,variables,rows,unique_rows,train_ll,valid_ll,test_ll,moat_paper,better_by,best_epoch,epochs,parameters,seconds";
 
@@ -62,7 +39,7 @@ pub struct Table1 {
 
 impl Table1 {
     pub fn run(self) -> Result<()> {
-        if let Some(name) = self.only.iter().find(|name| !DATASETS.iter().any(|(known, ..)| known == name)) {
+        if let Some(name) = self.only.iter().find(|name| !DATASETS.iter().any(|dataset| dataset.name == *name)) {
             bail!("there is no dataset {name:?}");
         }
         let mut lines = match std::fs::read_to_string(&self.out) {
@@ -78,7 +55,7 @@ impl Table1 {
         }
         let done: HashSet<String> =
             lines.iter().skip(3).filter_map(|line| Some(line.split(',').next()?.to_owned())).collect();
-        for (name, variables, paper) in DATASETS {
+        for Dataset { name, variables, moat: paper, .. } in DATASETS {
             let asked = self.only.is_empty() || self.only.iter().any(|only| only == name);
             if variables > self.most || !asked || done.contains(name) {
                 continue;
@@ -100,25 +77,7 @@ impl Table1 {
     }
 
     fn one(&self, name: &str, variables: usize, paper: f64) -> Result<String> {
-        let file = |part: &str| self.data.join(name).join(format!("{name}.{part}.data.gz"));
-        let model = std::env::temp_dir().join(format!("everytree-table1-{name}-{}", std::process::id()));
-        let output = Command::new(program()?)
-            .arg("fit")
-            .arg(file("train"))
-            .arg("--valid")
-            .arg(file("valid"))
-            .arg("--test")
-            .arg(file("test"))
-            .args(["--json", "--quiet", "--out"])
-            .arg(&model)
-            .args(&self.fit)
-            .output()?;
-        // The table is what counts here, not the model.
-        let _ = std::fs::remove_file(&model);
-        if !output.status.success() {
-            bail!("{}", String::from_utf8_lossy(&output.stderr));
-        }
-        let fit: Value = serde_json::from_slice(&output.stdout)?;
+        let fit = fit(&self.data, name, &self.fit)?;
         let number = |key: &str| fit[key].as_f64().ok_or_else(|| anyhow!("no {key} in the answer"));
         let whole = |key: &str| fit[key].as_u64().ok_or_else(|| anyhow!("no {key} in the answer"));
         let test = number("test_ll")?;
@@ -135,6 +94,29 @@ impl Table1 {
             number("seconds")?,
         ))
     }
+}
+
+/// `everytree fit` of a dataset, with more arguments: what it says as JSON.
+pub fn fit(data: &Path, name: &str, arguments: &[String]) -> Result<Value> {
+    let file = |part: &str| data.join(name).join(format!("{name}.{part}.data.gz"));
+    let model = std::env::temp_dir().join(format!("everytree-table1-{name}-{}", std::process::id()));
+    let output = Command::new(program()?)
+        .arg("fit")
+        .arg(file("train"))
+        .arg("--valid")
+        .arg(file("valid"))
+        .arg("--test")
+        .arg(file("test"))
+        .args(["--json", "--quiet", "--out"])
+        .arg(&model)
+        .args(arguments)
+        .output()?;
+    // The table is what counts here, not the model.
+    let _ = std::fs::remove_file(&model);
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 /// The `everytree` command beside this one.

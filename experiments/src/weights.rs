@@ -36,7 +36,8 @@ pub struct Weights {
 impl Weights {
     pub fn run(self) -> Result<()> {
         let nltcs = Fitted::new(&self.data, "nltcs")?;
-        let asked = nltcs.model.model.asked()?;
+        let asked = nltcs.asked()?;
+        let asked = &*asked;
         let mut csv = format!(
             "# everytree {}, {}\n# everytree-experiments weights --data FOLDER --csv weights.csv --svg weights.svg\n\
              method,observed,from,to,share,effective_share\n",
@@ -52,7 +53,7 @@ impl Weights {
             let mut effective = 0.0;
             for seed in 0..SEEDS {
                 let evidence = nltcs.evidence(OBSERVED, seed)?;
-                let trees = weighted_trees(&asked, &evidence, method, TREES, seed)?;
+                let trees = weighted_trees(asked, &evidence, method, TREES, seed)?;
                 let most = trees.iter().map(|(_, log)| *log).fold(f64::NEG_INFINITY, f64::max);
                 let weights: Vec<f64> = trees.iter().map(|(_, log)| (log - most).exp()).collect();
                 let count = weights.len() as f64;

@@ -5,10 +5,11 @@ use crate::asia::{self, Row};
 use crate::inspect::{print_edges, ranked};
 use anyhow::Result;
 use clap::Args;
+use everytree::blocks::Blocks;
 use everytree::file::{ModelFile, Provenance};
 use everytree::forest::Cpu;
 use everytree::learn::{Data, Settings, State, edge_posteriors, evaluate, split};
-use everytree::model::{Learnable, Moat, PairCounts, Pairs};
+use everytree::model::{Component, Mixture, Moat, Model, Numbers, PairCounts, Pairs};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::json;
@@ -58,7 +59,8 @@ impl Demo {
         let parts = split(ROWS, 0.1, self.seed);
         let (train, valid) = (rows.select(parts.train).unique(), rows.select(parts.valid).unique());
         let counts = PairCounts::new(&[2; 8], &train.table, &train.weights);
-        let mut state = State::new(Moat::from_counts(&counts, Pairs::Lambda, 1.0)?);
+        let moat = Component::Moat(Moat::from_counts(&counts, Pairs::Lambda, 1.0)?);
+        let mut state = State::new(Mixture::one(moat));
         let judge = Cpu::<f64>::new().keeping(0);
         let data = Data { train: &train, valid: &valid };
         // In f64, so that the answer is the same on every machine to more digits than are printed.
@@ -78,9 +80,9 @@ impl Demo {
             .map(|((_, p), (_, q))| -p * q.ln())
             .sum();
         let posteriors = edge_posteriors(&model, &train, &judge)?;
-        let parameters = model.parameters().len();
+        let parameters = model.size();
         let file = ModelFile {
-            model,
+            model: Model::new(Blocks::none(&[2; 8]), model)?,
             schema: asia::schema(),
             provenance: Provenance::default(),
             edge_posteriors: Some(posteriors),
@@ -104,7 +106,7 @@ impl Demo {
         let mut out = std::io::stdout().lock();
         if self.json {
             let answer = |(name, learned, exact): &(String, f64, f64)| json!({"question": name, "learned": learned, "exact": exact});
-            let edge = |e: &crate::inspect::Edge| json!({"from": e.from, "to": e.to, "probability": e.probability, "weight": e.weight});
+            let edge = crate::inspect::Edge::json;
             let object = json!({
                 "rows": ROWS,
                 "parameters": parameters,
@@ -131,7 +133,7 @@ impl Demo {
             cross - entropy
         )?;
         writeln!(out, "\nThe edges that trees most probably have:")?;
-        print_edges(&mut out, &edges)?;
+        print_edges(&mut out, &edges, None)?;
         writeln!(
             out,
             "\nTry it on a table of yours:\n  everytree fit data.csv\n  everytree inspect data.everytree\n  everytree score data.everytree data.csv --summary"

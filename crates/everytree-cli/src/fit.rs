@@ -3,17 +3,19 @@
 use crate::Outcome;
 use crate::data::{StateArguments, TextArguments, count, facts, plural, say, say_ignored, use_threads};
 use crate::progress::{Keep, Stop, Watcher, duration, parse_duration};
+use crate::together::Together;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use everytree::file::{Checkpoint, ModelFile, Provenance, Results, TableFacts};
 use everytree::forest::Cpu;
 use everytree::learn::{
-    Data, Ended, LearnError, Progress, Settings, State, Watch, edge_posteriors, evaluate, split,
+    Components, Ended, Family, Found, LearnError, Optimiser, Plan, Progress, Rows, Running, Search, Settings,
+    Start, Trial, Tried, WatchSearch, edge_posteriors, evaluate, split,
 };
-use everytree::model::{Learnable, Moat, PairCounts, Pairs};
+use everytree::model::{Model, Numbers, Pairs, Regularisation};
 use everytree::scan::Notice;
 use everytree::schema::Schema;
-use everytree::table::{Table, Unique};
+use everytree::table::Table;
 use everytree_read::{CellRules, Problem, ReadError, read_table, scan_files};
 use serde_json::json;
 use std::io::Write;
@@ -22,9 +24,32 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Family {
-    /// The mixture of all trees of the paper.
+enum FamilyChoice {
+    /// The mixture of all trees of the paper: spanning trees, shared margins.
     Moat,
+    /// Rooted forests with free tables.
+    Directed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OptimiserChoice {
+    /// Gradients.
+    Adam,
+    /// Expectation–maximisation.
+    Em,
+}
+
+/// How many components: a number, or as many as pay.
+fn parse_components(text: &str) -> Result<Components, String> {
+    /// More components than this are not tried by themselves.
+    const MOST: usize = 64;
+    match text {
+        "auto" => Ok(Components::UpTo(MOST)),
+        _ => match text.parse() {
+            Ok(count) if (1..=1024).contains(&count) => Ok(Components::Just(count)),
+            _ => Err("a number from 1 to 1024, or auto".to_owned()),
+        },
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,7 +89,7 @@ enum Initialisation {
 /// validation rows is what is saved. Log-likelihoods are means over rows, in nats, evaluated in f64.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  everytree fit data.csv\n  everytree fit train.csv --valid valid.csv --test test.csv --out model.everytree\n  everytree fit data.csv --checkpoint half.way --timeout 10m\n  everytree fit data.csv --resume half.way"
+    after_help = "Examples:\n  everytree fit data.csv\n  everytree fit train.csv --valid valid.csv --test test.csv --out model.everytree\n  everytree fit data.csv --checkpoint half.way --timeout 10m\n  everytree fit data.csv --resume half.way\n  everytree fit data.csv --family directed --components auto --blocks auto"
 )]
 pub struct Fit {
     /// Table to learn from: CSV, TSV, .data (0/1 without header), each plain or gzip; Parquet; Arrow IPC.
@@ -86,7 +111,12 @@ pub struct Fit {
     out: Option<PathBuf>,
     /// Family of models.
     #[arg(long, default_value = "moat", value_name = "FAMILY")]
-    family: Family,
+    family: FamilyChoice,
+    /// How many mixtures of all trees are mixed; auto: 1, 2, 4 … as long as validation gets better.
+    #[arg(long, default_value = "1", value_name = "K|auto", value_parser = parse_components)]
+    components: Components,
+    #[command(flatten)]
+    together: Together,
     /// Parameterisation of pair tables: the paper's intervals, or free matrices scaled to the margins.
     #[arg(long, default_value = "lambda", value_name = "lambda|sinkhorn", hide_possible_values = true)]
     pairs: PairChoice,
@@ -96,19 +126,28 @@ pub struct Fit {
     /// Rows of even chance added to the counts at the start.
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     smoothing: f64,
-    /// Times through the data. Default: 50.
+    /// Rows of even chance that every line of a table of the directed family is smoothed with, throughout.
+    #[arg(long, default_value_t = 0.0, value_name = "X")]
+    prior: f64,
+    /// How much components of a mixture are pulled towards their mean. Default: 2.
+    #[arg(long, value_name = "X")]
+    shrinkage: Option<f64>,
+    /// Gradients (`adam`), or expectation–maximisation (`em`; the directed family only).
+    #[arg(long, default_value = "adam", value_name = "adam|em", hide_possible_values = true)]
+    optimiser: OptimiserChoice,
+    /// Times through the data. Default: 50; directed 30.
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// Stop after N epochs without a better validation.
+    /// Stop after N epochs without a better validation. Default: never; directed 6.
     #[arg(long, value_name = "N")]
     patience: Option<usize>,
-    /// Rows of a mini-batch. Default: 1024, from 500 columns on 64.
+    /// Rows of a mini-batch. Default: 1024 (directed 256), from 500 columns on 64.
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// Step length of Adam. Default: 0.05, from 500 columns on 0.01.
+    /// Step length of Adam. Default: 0.05, from 500 columns on 0.01 (directed 0.02).
     #[arg(long, value_name = "X")]
     lr: Option<f64>,
-    /// Let the step length fall to zero along a cosine.
+    /// Let the step length fall to zero along a cosine. Always so with the directed family.
     #[arg(long)]
     cosine: bool,
     /// Keep an exponential average of the parameters with this decay per step.
@@ -130,7 +169,7 @@ pub struct Fit {
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// Go on from a checkpoint, to the very same result; its settings count. It is kept up to date, or --checkpoint is.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["batch", "lr", "cosine", "average", "init", "smoothing", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["family", "components", "blocks", "group", "batch", "lr", "cosine", "average", "init", "smoothing", "prior", "shrinkage", "optimiser", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     text: TextArguments,
@@ -147,6 +186,8 @@ pub struct Fit {
 /// The tables of a fit.
 struct Tables {
     schema: Schema,
+    /// The number of states of every column.
+    states: Vec<usize>,
     notices: Vec<Notice>,
     train: Table,
     valid: Table,
@@ -154,10 +195,15 @@ struct Tables {
     held_out: bool,
 }
 
+impl Tables {
+    fn rows(&self) -> Rows<'_> {
+        Rows { train: &self.train, valid: &self.valid, states: &self.states }
+    }
+}
+
 impl Fit {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
-        let Family::Moat = self.family;
         let resumed = self.resume.as_deref().map(Checkpoint::load).transpose()?;
         let tables = self.read(resumed.as_ref())?;
         let out = self.out.clone().unwrap_or_else(|| default_name(&self.train));
@@ -170,11 +216,10 @@ impl Fit {
         let seed = resumed.as_ref().map_or(self.seed, |checkpoint| checkpoint.settings.seed);
         self.introduce(&tables, seed, &note);
         let begin = Instant::now();
-        let (train, valid) = (tables.train.unique(), tables.valid.unique());
-        let facts = [facts(&train, tables.train.fingerprint()), facts(&valid, tables.valid.fingerprint())];
+        let facts = [&tables.train, &tables.valid].map(|table| facts(&table.unique(), table.fingerprint()));
         let holdout =
             tables.held_out.then(|| resumed.as_ref().and_then(|c| c.holdout).unwrap_or(self.holdout));
-        let (mut state, settings, precision) = self.start(&tables.schema, &train, resumed, &facts)?;
+        let (mut search, settings, precision) = self.start(&tables, resumed, &facts, &note)?;
         let keep = self.checkpoint.as_ref().or(self.resume.as_ref()).map(|path| Keep {
             path: path.clone(),
             settings: settings.clone(),
@@ -185,33 +230,37 @@ impl Fit {
             holdout,
         });
         let mut watcher = Watcher::new(self.quiet, self.timeout, keep)?;
-        let data = Data { train: &train, valid: &valid };
-        let ended = run(&mut state, data, &settings, precision, &mut watcher);
+        let ended = run(&mut search, tables.rows(), &settings, precision, &mut watcher);
         watcher.finish();
+        let Some(found) = search.found()? else {
+            return match ended {
+                Err(error) => Err(error.into()),
+                Ok(_) => bail!("stopped before there was a model to save"),
+            };
+        };
         match (&ended, &watcher.stop) {
-            (Err(error), _) if state.history.is_empty() => return Err(error.clone().into()),
-            (Ok(Ended::Patience), _) => {
+            (Ok(Ended::Patience), _) if search.tried.len() == 1 => {
                 note(format!("no better validation for {}", plural(settings.patience.unwrap_or(0), "epoch")))
             }
             (_, Some(Stop::TimeOut)) => {
-                note(format!("the time is up after {}", plural(state.epochs(), "epoch")))
+                note(format!("the time is up after {}", plural(found.history.len() - 1, "epoch")))
             }
             (_, Some(Stop::Interrupted)) => note("interrupted; saving the best model so far".to_owned()),
             _ => {}
         }
-        let mut fitted = Fitted { model: state.best.clone(), settings, facts, train };
+        let mut fitted = Fitted { model: found.model.clone(), settings, facts, train: None };
         if self.refit && matches!(ended, Ok(Ended::Done | Ended::Patience)) {
-            note(format!("learning again from all rows, {}", plural(best_epoch(&state), "epoch")));
-            match self.refit(&tables, &fitted.settings, precision, &state, &mut watcher)? {
+            note(format!("learning again from all rows, {}", plural(best_epoch(&found), "epoch")));
+            match self.refit(&tables, &fitted.settings, precision, &search.plan, &found, &mut watcher)? {
                 Some(again) => fitted = again,
                 None => note("stopped: the model without the rows held out is what is saved".to_owned()),
             }
         } else if self.refit {
             note("not learned again from all rows: there was no time for it".to_owned());
         }
-        let report = self.report(&tables, &state, &fitted, &valid, precision)?;
-        self.file(&tables, &fitted, &report, precision)?.save(&out)?;
-        self.print(&tables, &state, &fitted, &report, begin, &out, &valid)?;
+        let report = self.report(&tables, &found, &fitted, precision)?;
+        self.file(&tables, &search.tried, &fitted, &report, precision)?.save(&out)?;
+        self.print(&tables, &search.tried, &found, &fitted, &report, begin, &out)?;
         if let Some(error) = watcher.failed {
             return Err(error)
                 .context(format!("saving the checkpoint; the best model so far is in {}", out.display()));
@@ -259,7 +308,7 @@ impl Fit {
             }
         };
         let test = self.test.as_deref().map(table).transpose()?;
-        Ok(Tables { schema, notices, train, valid, test, held_out })
+        Ok(Tables { states: schema.states(), schema, notices, train, valid, test, held_out })
     }
 
     fn introduce(&self, tables: &Tables, seed: u64, note: &impl Fn(String)) {
@@ -282,14 +331,14 @@ impl Fit {
         }
     }
 
-    /// A model to begin with, or the one that was put aside.
+    /// A search to begin with, or the one that was put aside.
     fn start(
         &self,
-        schema: &Schema,
-        train: &Unique,
+        tables: &Tables,
         resumed: Option<Checkpoint>,
         facts: &[TableFacts; 2],
-    ) -> Result<(State<Moat>, Settings, Precision)> {
+        note: &impl Fn(String),
+    ) -> Result<(Search, Settings, Precision)> {
         if let Some(checkpoint) = resumed {
             for (what, found, expected) in [
                 ("learn from", &facts[0], &checkpoint.train),
@@ -316,62 +365,79 @@ impl Fit {
             settings.epochs = self.epochs.unwrap_or(settings.epochs);
             settings.patience = self.patience.or(settings.patience);
             let precision = if checkpoint.precision == "f64" { Precision::F64 } else { Precision::F32 };
-            return Ok((checkpoint.state, settings, precision));
+            return Ok((checkpoint.search, settings, precision));
         }
-        let states = schema.states();
-        let paper = Settings::paper(states.len());
-        let settings = Settings {
-            epochs: self.epochs.unwrap_or(paper.epochs),
-            batch: self.batch.unwrap_or(paper.batch),
-            learning_rate: self.lr.unwrap_or(paper.learning_rate),
-            seed: self.seed,
-            patience: self.patience,
-            cosine: self.cosine,
-            averaging: self.average,
-        };
-        settings.check()?;
+        let settings = self.settings(tables.schema.variables.len())?;
         if !(self.smoothing > 0.0 && self.smoothing.is_finite()) {
             bail!("--smoothing {}: must be positive", self.smoothing);
         }
-        let model = self.initial(&states, train)?;
-        Ok((State::new(model), settings, self.precision))
+        let start = Start {
+            family: match self.family {
+                FamilyChoice::Moat => Family::Moat,
+                FamilyChoice::Directed => Family::Directed,
+            },
+            pairs: match self.pairs {
+                PairChoice::Lambda => Pairs::Lambda,
+                PairChoice::Sinkhorn => Pairs::Sinkhorn,
+            },
+            pseudo_rows: self.smoothing,
+            random: self.init == Initialisation::Random,
+            seed: self.seed,
+        };
+        let groupings = self.together.groupings(&tables.schema, &tables.train.unique(), note)?;
+        let plan = Plan { groupings, components: self.components, look: LOOK, start };
+        Ok((Search::new(plan), settings, self.precision))
     }
 
-    fn initial(&self, states: &[usize], train: &Unique) -> Result<Moat> {
-        let pairs = match self.pairs {
-            PairChoice::Lambda => Pairs::Lambda,
-            PairChoice::Sinkhorn => Pairs::Sinkhorn,
+    fn settings(&self, columns: usize) -> Result<Settings> {
+        let usual = match self.family {
+            FamilyChoice::Moat => Settings::paper(columns),
+            FamilyChoice::Directed => Settings::directed(columns),
         };
-        Ok(match self.init {
-            Initialisation::Counts => {
-                let counts = PairCounts::new(states, &train.table, &train.weights);
-                Moat::from_counts(&counts, pairs, self.smoothing)?
-            }
-            Initialisation::Random => Moat::random(states.to_vec(), pairs, self.seed)?,
-        })
+        let settings = Settings {
+            epochs: self.epochs.unwrap_or(usual.epochs),
+            batch: self.batch.unwrap_or(usual.batch),
+            learning_rate: self.lr.unwrap_or(usual.learning_rate),
+            seed: self.seed,
+            patience: self.patience.or(usual.patience),
+            cosine: self.cosine || usual.cosine,
+            averaging: self.average,
+            optimiser: match self.optimiser {
+                OptimiserChoice::Adam => Optimiser::Adam,
+                OptimiserChoice::Em => Optimiser::Em,
+            },
+            regularisation: Regularisation {
+                shrinkage: self.shrinkage.unwrap_or(usual.regularisation.shrinkage),
+                smoothing: self.prior,
+            },
+        };
+        settings.check()?;
+        if settings.optimiser == Optimiser::Em && self.family == FamilyChoice::Moat {
+            return Err(LearnError::NoClosedForm.into());
+        }
+        Ok(settings)
     }
 
     /// Evaluates the model in f64, and says where f32 would have said something else.
     fn report(
         &self,
         tables: &Tables,
-        state: &State<Moat>,
+        found: &Found,
         fitted: &Fitted,
-        valid: &Unique,
         precision: Precision,
     ) -> Result<Results> {
         let judge = Cpu::<f64>::new().keeping(0);
-        let train_ll = evaluate(&fitted.model, &fitted.train, &judge)?.mean;
+        let (blocks, mixture) = (fitted.model.blocks(), fitted.model.mixture());
+        let mean = |table: &Table| evaluate(mixture, &blocks.unique(table), &judge).map(|found| found.mean);
+        let train_ll = mean(fitted.train.as_ref().unwrap_or(&tables.train))?;
         // Of a model that has learned from these rows too, what they said before counts.
-        let refitted = fitted.model != state.best;
-        let valid_ll = match state.best_epoch() {
-            Some(best) if refitted => best.valid,
-            _ => evaluate(&fitted.model, valid, &judge)?.mean,
-        };
-        let test =
-            tables.test.as_ref().map(|test| evaluate(&fitted.model, &test.unique(), &judge)).transpose()?;
+        let refitted = fitted.train.is_some();
+        let best = found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
+        let valid_ll = if refitted { best } else { mean(&tables.valid)? };
+        let test_ll = tables.test.as_ref().map(mean).transpose()?;
         if precision == Precision::F32 && !refitted {
-            let single = evaluate(&fitted.model, valid, &Cpu::<f32>::new().keeping(0))?.mean;
+            let single = Cpu::<f32>::new().keeping(0);
+            let single = evaluate(mixture, &blocks.unique(&tables.valid), &single)?.mean;
             if (single - valid_ll).abs() > 1e-3 {
                 note!(
                     "everytree: warning: in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; \
@@ -379,24 +445,20 @@ impl Fit {
                 );
             }
         }
-        let test_ll = test.map(|evaluation| evaluation.mean);
-        Ok(Results {
-            best_epoch: best_epoch(state),
-            train_ll,
-            valid_ll,
-            test_ll,
-            history: state.history.clone(),
-        })
+        let (best_epoch, history) = (best_epoch(found), found.history.clone());
+        Ok(Results { best_epoch, train_ll, valid_ll, test_ll, history })
     }
 
     fn file(
         &self,
         tables: &Tables,
+        tried: &[Tried],
         fitted: &Fitted,
         results: &Results,
         precision: Precision,
     ) -> Result<ModelFile> {
-        let posteriors = edge_posteriors(&fitted.model, &fitted.train, &Cpu::<f64>::new())?;
+        let train = fitted.model.blocks().unique(fitted.train.as_ref().unwrap_or(&tables.train));
+        let posteriors = edge_posteriors(fitted.model.mixture(), &train, &Cpu::<f64>::new().keeping(1 << 28))?;
         Ok(ModelFile {
             model: fitted.model.clone(),
             schema: tables.schema.clone(),
@@ -406,6 +468,7 @@ impl Fit {
                 train: Some(fitted.facts[0].clone()),
                 valid: Some(fitted.facts[1].clone()),
                 results: Some(results.clone()),
+                tried: tried.to_vec(),
             },
             edge_posteriors: Some(posteriors),
         })
@@ -417,7 +480,8 @@ impl Fit {
         tables: &Tables,
         settings: &Settings,
         precision: Precision,
-        found: &State<Moat>,
+        plan: &Plan,
+        found: &Found,
         watcher: &mut Watcher,
     ) -> Result<Option<Fitted>> {
         let mut all = tables.train.clone();
@@ -426,52 +490,56 @@ impl Fit {
             (0..row.len()).for_each(|v| row[v] = tables.valid.get(place, v) as u16);
             all.push(&row);
         }
-        let (train, valid) = (all.unique(), tables.valid.unique());
+        let groups = found.model.blocks().combinations().into_iter().map(|(columns, _)| columns).collect();
+        let components = Components::Just(found.model.mixture().components().len());
+        let mut search = Search::new(Plan { groupings: vec![groups], components, ..plan.clone() });
+        watcher.keep_nothing();
         // Decay, if any, goes as it went: by the epochs that were planned.
         let wanted = best_epoch(found);
-        let mut state = State::new(self.initial(&tables.schema.states(), &train)?);
-        watcher.keep_nothing();
         let mut until = Until { epoch: wanted, watcher };
         let settings = Settings { patience: None, ..settings.clone() };
-        if wanted > 0 {
-            run(&mut state, Data { train: &train, valid: &valid }, &settings, precision, &mut until)?;
-        }
+        let rows = Rows { train: &all, ..tables.rows() };
+        run(&mut search, rows, &settings, precision, &mut until)?;
         until.watcher.finish();
+        // As it is after the last epoch: these rows cannot validate what has learned from them.
+        let Some(Running { blocks, state, .. }) = search.running else { return Ok(None) };
         if state.epochs() < wanted {
             return Ok(None);
         }
-        // As it is after the last epoch: these rows cannot validate what has learned from them.
-        let mut model = state.model;
+        let mut mixture = state.model;
         if let Some(average) = state.average {
-            model.parameters_mut().copy_from_slice(&average);
+            mixture.set(&average)?;
         }
-        let facts = [facts(&train, all.fingerprint()), facts(&valid, tables.valid.fingerprint())];
-        Ok(Some(Fitted { model, settings, facts, train }))
+        let model = Model::new(blocks, mixture)?;
+        let facts = [facts(&all.unique(), all.fingerprint()), fitted_facts(&tables.valid)];
+        Ok(Some(Fitted { model, settings, facts, train: Some(all) }))
     }
 
     #[expect(clippy::too_many_arguments, reason = "everything that is told at the end")]
     fn print(
         &self,
         tables: &Tables,
-        state: &State<Moat>,
+        tried: &[Tried],
+        found: &Found,
         fitted: &Fitted,
         report: &Results,
         begin: Instant,
         out: &Path,
-        valid: &Unique,
     ) -> Result<()> {
-        let train = &fitted.train;
         let seconds = begin.elapsed().as_secs_f64();
-        let parameters = fitted.model.parameters().len();
+        let parameters = fitted.model.degrees_of_freedom();
+        let components = fitted.model.mixture().components().len();
+        let blocks = fitted.model.blocks();
+        let epochs = found.history.len() - 1;
         let mut stdout = std::io::stdout().lock();
         if self.json {
             let mut object = json!({
-                "family": "moat",
-                "components": 1,
-                "rows": train.rows(),
-                "unique_rows": train.table.rows(),
-                "valid_rows": valid.rows(),
-                "epochs": state.epochs(),
+                "family": fitted.model.family(),
+                "components": components,
+                "rows": fitted.facts[0].rows,
+                "unique_rows": fitted.facts[0].unique_rows,
+                "valid_rows": fitted.facts[1].rows,
+                "epochs": epochs,
                 "best_epoch": report.best_epoch,
                 "train_ll": report.train_ll,
                 "valid_ll": report.valid_ll,
@@ -484,39 +552,63 @@ impl Fit {
             if let Some(test_ll) = report.test_ll {
                 object["test_ll"] = json!(test_ll);
             }
+            if !blocks.is_none() {
+                object["blocks"] = json!(blocks.blocks().len());
+            }
+            if tried.len() > 1 {
+                object["tried"] = json!(tried);
+            }
             writeln!(stdout, "{object}")?;
             return Ok(());
         }
-        writeln!(
-            stdout,
-            "log-likelihood per row, nats (best epoch {} of {}):",
-            report.best_epoch,
-            state.epochs()
-        )?;
-        let (rows, distinct) = (plural(train.rows(), "row"), count(train.table.rows()));
-        writeln!(stdout, "  train {:>12.4}   {rows}, {distinct} distinct", report.train_ll)?;
-        let held = if tables.held_out { ", held out" } else { "" };
-        writeln!(stdout, "  valid {:>12.4}   {}{held}", report.valid_ll, plural(valid.rows(), "row"))?;
-        if let (Some(test_ll), Some(test)) = (report.test_ll, &tables.test) {
-            writeln!(stdout, "  test  {test_ll:>12.4}   {}", plural(test.rows(), "row"))?;
+        if tried.len() > 1 {
+            writeln!(stdout, "tried, by validation:")?;
+            for Tried { trial, valid, best_epoch, .. } in tried {
+                let what = match trial.look {
+                    true => format!("grouping {} of columns, a look", trial.grouping + 1),
+                    false => plural(trial.components, "component"),
+                };
+                writeln!(stdout, "  {valid:>12.4}   {what}, epoch {best_epoch}")?;
+            }
         }
         writeln!(
             stdout,
-            "{} in {}; saved {}",
-            plural(parameters, "parameter"),
-            duration(seconds),
-            out.display()
+            "log-likelihood per row, nats (best epoch {} of {epochs}):",
+            report.best_epoch
         )?;
+        let (rows, distinct) = (plural(fitted.facts[0].rows, "row"), count(fitted.facts[0].unique_rows));
+        writeln!(stdout, "  train {:>12.4}   {rows}, {distinct} distinct", report.train_ll)?;
+        let held = if tables.held_out { ", held out" } else { "" };
+        writeln!(stdout, "  valid {:>12.4}   {}{held}", report.valid_ll, plural(tables.valid.rows(), "row"))?;
+        if let (Some(test_ll), Some(test)) = (report.test_ll, &tables.test) {
+            writeln!(stdout, "  test  {test_ll:>12.4}   {}", plural(test.rows(), "row"))?;
+        }
+        let mut made = plural(parameters, "parameter");
+        if components > 1 {
+            made = format!("{}, {made}", plural(components, "component"));
+        }
+        if !blocks.is_none() {
+            made = format!("{} of columns, {made}", plural(blocks.blocks().len(), "block"));
+        }
+        writeln!(stdout, "{made} in {}; saved {}", duration(seconds), out.display())?;
         Ok(())
     }
 }
 
+/// Epochs of the short fits by which ways to group columns are compared.
+const LOOK: usize = 8;
+
 /// What a fit came to: the model, how it was learned, and from what.
 struct Fitted {
-    model: Moat,
+    model: Model,
     settings: Settings,
     facts: [TableFacts; 2],
-    train: Unique,
+    /// All rows, where it has learned from those held out too.
+    train: Option<Table>,
+}
+
+fn fitted_facts(table: &Table) -> TableFacts {
+    facts(&table.unique(), table.fingerprint())
 }
 
 /// Ends a run after an epoch; else as the watcher says.
@@ -525,13 +617,16 @@ struct Until<'a> {
     watcher: &'a mut Watcher,
 }
 
-impl Watch<Moat> for Until<'_> {
-    fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
-        self.watcher.batch(progress)
+impl WatchSearch for Until<'_> {
+    fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
+        self.watcher.batch(trial, progress)
     }
 
-    fn epoch(&mut self, state: &State<Moat>) -> ControlFlow<()> {
-        if state.epochs() >= self.epoch { ControlFlow::Break(()) } else { self.watcher.epoch(state) }
+    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
+        match &search.running {
+            Some(running) if running.state.epochs() >= self.epoch => ControlFlow::Break(()),
+            _ => self.watcher.epoch(search),
+        }
     }
 }
 
@@ -547,21 +642,29 @@ fn check_place(out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn best_epoch(state: &State<Moat>) -> usize {
-    state.best_epoch().map_or(0, |epoch| epoch.epoch)
+fn best_epoch(found: &Found) -> usize {
+    let best = found.history.iter().reduce(|best, next| if next.valid > best.valid { next } else { best });
+    best.map_or(0, |epoch| epoch.epoch)
 }
 
+/// Memory for what a step keeps of all components together.
+const KEPT: usize = 1 << 30;
+
 fn run(
-    state: &mut State<Moat>,
-    data: Data<'_>,
+    search: &mut Search,
+    rows: Rows<'_>,
     settings: &Settings,
     precision: Precision,
-    watcher: &mut dyn Watch<Moat>,
+    watcher: &mut dyn WatchSearch,
 ) -> Result<Ended, LearnError> {
     let judge = Cpu::<f64>::new().keeping(0);
+    let keep = match search.plan.components {
+        Components::Just(components) => KEPT / components.max(1),
+        Components::UpTo(_) => KEPT / 16,
+    };
     match precision {
-        Precision::F32 => state.run(data, settings, &Cpu::<f32>::new(), &judge, watcher),
-        Precision::F64 => state.run(data, settings, &Cpu::<f64>::new(), &judge, watcher),
+        Precision::F32 => search.run(rows, settings, &Cpu::<f32>::new().keeping(keep), &judge, watcher),
+        Precision::F64 => search.run(rows, settings, &Cpu::<f64>::new().keeping(keep), &judge, watcher),
     }
 }
 

@@ -55,6 +55,13 @@ pub fn possible<T>(found: Result<T, InferError>, json: bool) -> Result<Option<T>
     }
 }
 
+/// The names of the variables of a model: of its columns, several of a block with plus signs between.
+pub fn names(file: &ModelFile) -> Vec<String> {
+    let name = |&column: &usize| file.schema.variables[column].name.as_str();
+    let blocks = file.model.blocks().blocks().iter();
+    blocks.map(|block| block.columns().iter().map(name).collect::<Vec<_>>().join(" + ")).collect()
+}
+
 /// Labels of codes.
 pub struct Labels<'a> {
     schema: &'a Schema,

@@ -5,11 +5,7 @@ use crate::data::{Format, TextArguments, Unknown, compressed, count, plural, say
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use everytree::file::{ModelFile, write_through};
-use everytree::infer::{
-    Effort, Estimate, Evidence, InferError, Sampling, Search, most_probable, posterior_by_what_fits, sample,
-    seed_of,
-};
-use everytree::model::{Asked, Density};
+use everytree::infer::{AskedModel, Effort, Estimate, Evidence, InferError, Sampling, Search, seed_of};
 use everytree::schema::{Schema, States, Variable};
 use everytree_read::{CellRules, Fill, Row, copy_filled, for_each_row};
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
@@ -195,7 +191,7 @@ impl Impute {
         Ok((holes, facts.rows))
     }
 
-    fn fill(&self, schema: &Schema, asked: &Asked<'_>, hole: &Hole) -> Result<Vec<Filled>> {
+    fn fill(&self, schema: &Schema, asked: &AskedModel<'_>, hole: &Hole) -> Result<Vec<Filled>> {
         // Numbers of its own for every row.
         let seed = seed_of(self.seed, hole.row);
         let evidence = &hole.evidence(schema)?;
@@ -207,19 +203,19 @@ impl Impute {
             operations: OPERATIONS,
         };
         let posterior = if self.probabilities || self.how == How::MeanState {
-            Some(posterior_by_what_fits(asked, evidence, effort).map_err(explain)?)
+            Some(asked.posterior(evidence, None, effort).map_err(explain)?)
         } else {
             None
         };
         let row: Vec<u16> = match self.how {
             How::Map => {
                 let search = Search { trees: 64, climbs: 2, seed, operations: OPERATIONS };
-                let found = most_probable(asked, evidence, 1, search).map_err(explain)?;
+                let found = asked.most_probable(evidence, 1, search).map_err(explain)?;
                 found.into_iter().next().map(|best| best.row).unwrap_or_default()
             }
             How::Sample => {
                 let sampling = Sampling { seed, operations: OPERATIONS };
-                sample(asked, evidence, 1, sampling).map_err(explain)?.0.swap_remove(0)
+                asked.sample(evidence, 1, sampling).map_err(explain)?.0.swap_remove(0)
             }
             How::MeanState => {
                 let mut row = vec![0; asked.states().len()];

@@ -6,7 +6,7 @@ use crate::given::{column, evidence};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use everytree::file::ModelFile;
-use everytree::infer::{Effort, Estimate, InferError, divergence, entropy, log_evidence, mutual_information};
+use everytree::infer::{Effort, Estimate, InferError};
 use everytree::schema::Schema;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -83,11 +83,11 @@ impl Info {
             ..Effort::default()
         };
         let (name, unit, found) = match &self.figure {
-            Figure::Entropy => ("entropy", " nats", entropy(&asked, effort)?),
+            Figure::Entropy => ("entropy", " nats", asked.entropy(effort)?),
             Figure::Kl { other } => {
                 let other = ModelFile::load(other)?;
                 let translation = Translation::new(&file.schema, &other.schema)?;
-                let found = divergence(&asked, &other.model.asked()?, &|row| translation.row(row), effort)?;
+                let found = asked.divergence(&other.model.asked()?, &|row| translation.row(row), effort)?;
                 ("kl", " nats", found)
             }
             Figure::MutualInformation { column: one, other } => {
@@ -95,13 +95,13 @@ impl Info {
                 if u == v {
                     bail!("mutual-information {one} {other}: two different columns are needed");
                 }
-                ("mutual_information", " nats", mutual_information(&asked, u, v, effort)?)
+                ("mutual_information", " nats", asked.mutual_information(u, v, effort)?)
             }
             Figure::Expect { conjunction } => {
                 let given: Vec<String> = conjunction.split('&').map(|part| part.trim().to_owned()).collect();
                 let known = evidence(&file.schema, "expect ", &given)?;
                 // The error of a probability is that of its logarithm times itself.
-                let found = match log_evidence(&asked, &known, effort) {
+                let found = match asked.log_evidence(&known, effort) {
                     Ok(log) => {
                         let p = log.value.exp();
                         Estimate { value: p, standard_error: p * log.standard_error }

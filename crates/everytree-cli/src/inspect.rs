@@ -2,20 +2,25 @@
 
 use crate::Outcome;
 use crate::data::{count, plural};
+use crate::given::{Labels, names};
 use anyhow::Result;
 use clap::Args;
+use everytree::blocks::Block;
 use everytree::file::{ModelFile, Provenance};
 use everytree::forest::Cpu;
-use everytree::model::Learnable;
+use everytree::learn::Optimiser;
+use everytree::model::{Component, Learnable, TreeTables};
 use everytree::schema::Schema;
-use serde_json::json;
+use everytree::spanning::Kind;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Variables and states, the strongest edges, parameters and provenance of a model.
+/// Variables and states, the strongest edges, components, parameters and provenance of a model.
 ///
 /// The probability of an edge is how probable it is, given a row of the training data, that the tree behind the row has
-/// it, on average over the rows. Weights are relative to the largest.
+/// it, on average over the rows. In the directed family an arrow goes from what explains to what is explained, and
+/// --edges prints the table behind it. Weights are relative to the largest (directed: of the edges to the same column).
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  everytree inspect model.everytree\n  everytree inspect model.everytree --edges --json"
@@ -23,7 +28,7 @@ use std::path::PathBuf;
 pub struct Inspect {
     /// Model file.
     model: PathBuf,
-    /// All edges, not only the strongest.
+    /// All edges, not only the strongest; with their tables, in the directed family.
     #[arg(long)]
     edges: bool,
     /// How many edges to show.
@@ -36,28 +41,69 @@ pub struct Inspect {
 
 /// An edge and what it is worth.
 pub struct Edge {
+    /// The ends, as variables of the model. Directed: the parent and the child.
+    ends: (usize, usize),
     pub from: String,
     pub to: String,
     pub probability: f64,
     pub weight: f64,
+    directed: bool,
+}
+
+impl Edge {
+    pub fn json(&self) -> Value {
+        json!({"from": self.from, "to": self.to, "probability": self.probability, "weight": self.weight})
+    }
+}
+
+/// What each component says about edges: matrices in the layout of its kind, adding up to probabilities.
+fn posteriors(file: &ModelFile) -> Result<Vec<Vec<f64>>> {
+    if let Some(posteriors) = &file.edge_posteriors {
+        return Ok(posteriors.clone());
+    }
+    // Not learned: as probable as before any data.
+    let (mixture, cpu) = (file.model.mixture(), Cpu::<f64>::new().keeping(0));
+    let n = mixture.states().len();
+    let both = mixture.components().iter().zip(mixture.shares());
+    both.map(|(component, share)| {
+        let prior = component.ready(&cpu)?.prior(n);
+        Ok(prior.into_iter().map(|p| share * p).collect())
+    })
+    .collect()
 }
 
 /// All edges, the most probable first.
 pub fn ranked(file: &ModelFile) -> Result<Vec<Edge>> {
-    let probabilities = match &file.edge_posteriors {
-        Some(posteriors) => posteriors.clone(),
-        None => file.model.ready(&Cpu::<f64>::new().keeping(0))?.prior().to_vec(),
-    };
-    let weights = file.model.weights();
-    let n = file.schema.variables.len();
-    let name = |v: usize| file.schema.variables[v].name.clone();
-    let pairs = (0..n).flat_map(|v| (0..v).map(move |u| (u, v)));
+    let posteriors = posteriors(file)?;
+    let mixture = file.model.mixture();
+    let weights: Vec<Vec<f64>> = mixture.components().iter().map(Component::weights).collect();
+    let mean: Vec<f64> = (0..weights[0].len())
+        .map(|place| weights.iter().zip(mixture.shares()).map(|(weights, share)| share * weights[place]).sum())
+        .collect();
+    let sum: Vec<f64> =
+        (0..mean.len()).map(|place| posteriors.iter().map(|component| component[place]).sum()).collect();
+    Ok(edges_of(file, &sum, &mean))
+}
+
+/// The edges of a matrix, the most probable first.
+fn edges_of(file: &ModelFile, probabilities: &[f64], weights: &[f64]) -> Vec<Edge> {
+    let names = names(file);
+    let n = names.len();
+    let directed = file.model.kind() == Kind::Directed;
+    let pairs = (0..n).flat_map(|v| (0..if directed { n } else { v }).map(move |u| (u, v)));
     let mut edges: Vec<Edge> = pairs
-        .zip(probabilities.into_iter().zip(weights))
-        .map(|((u, v), (probability, weight))| Edge { from: name(u), to: name(v), probability, weight })
+        .filter(|(u, v)| u != v)
+        .map(|(u, v)| Edge {
+            ends: (u, v),
+            from: names[u].clone(),
+            to: names[v].clone(),
+            probability: probabilities[v * n + u],
+            weight: weights[v * n + u],
+            directed,
+        })
         .collect();
     edges.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    Ok(edges)
+    edges
 }
 
 impl Inspect {
@@ -68,59 +114,237 @@ impl Inspect {
         if !self.edges {
             edges.truncate(self.top);
         }
+        let directed = file.model.kind() == Kind::Directed;
+        let tables = if directed && self.edges { Some(Explained::new(&file)?) } else { None };
         let mut out = std::io::stdout().lock();
         if self.json {
-            let variable = |v: &everytree::schema::Variable| {
-                let mut entry = json!({"name": v.name, "states": v.labels()});
-                if v.missing {
-                    entry["missing"] = json!(true);
-                }
-                entry
-            };
-            let edge = |e: &Edge| json!({"from": e.from, "to": e.to, "probability": e.probability, "weight": e.weight});
-            let object = json!({
-                "family": "moat",
-                "components": 1,
-                "variables": file.schema.variables.iter().map(variable).collect::<Vec<_>>(),
-                "edges": edges.iter().map(edge).collect::<Vec<_>>(),
-                "parameters": file.model.parameters().len(),
-                "provenance": file.provenance,
-            });
-            writeln!(out, "{object}")?;
+            writeln!(out, "{}", self.object(&file, &edges, tables.as_ref())?)?;
             return Ok(Outcome::Done);
         }
-        let n = file.schema.variables.len();
         writeln!(
             out,
-            "mixture of all trees: {}, {}, {}",
-            plural(n, "variable"),
+            "mixture of all {}: {}, {}, {}",
+            if directed { "rooted forests" } else { "trees" },
+            plural(file.schema.variables.len(), "variable"),
             plural(file.schema.states().iter().sum(), "state"),
-            plural(file.model.parameters().len(), "parameter")
+            plural(file.model.degrees_of_freedom(), "parameter")
         )?;
         variables(&mut out, &file.schema)?;
+        blocks(&mut out, &file)?;
+        components(&mut out, &file)?;
+        if directed {
+            roots(&mut out, &file)?;
+        }
         if self.edges || all <= self.top {
             writeln!(out, "\nedges, the most probable first")?;
         } else {
             writeln!(out, "\nedges, the {} most probable of {}", edges.len(), count(all))?;
         }
-        print_edges(&mut out, &edges)?;
+        print_edges(&mut out, &edges, tables.as_ref())?;
         provenance(&mut out, &file.provenance)?;
         Ok(Outcome::Done)
     }
+
+    fn object(&self, file: &ModelFile, edges: &[Edge], tables: Option<&Explained>) -> Result<Value> {
+        let variable = |v: &everytree::schema::Variable| {
+            let mut entry = json!({"name": v.name, "states": v.labels()});
+            if v.missing {
+                entry["missing"] = json!(true);
+            }
+            entry
+        };
+        let edge = |edge: &Edge| {
+            let mut object = edge.json();
+            if let Some(tables) = tables {
+                let (given, of) = (&tables.labels[edge.ends.0], &tables.labels[edge.ends.1]);
+                object["table"] = json!({"given": given, "of": of, "probabilities": tables.table(edge)});
+            }
+            object
+        };
+        let names = names(file);
+        let n = names.len();
+        let mut object = json!({
+            "family": file.model.family(),
+            "components": file.model.mixture().components().len(),
+            "variables": file.schema.variables.iter().map(variable).collect::<Vec<_>>(),
+            "edges": edges.iter().map(edge).collect::<Vec<_>>(),
+            "parameters": file.model.degrees_of_freedom(),
+            "provenance": file.provenance,
+        });
+        if file.model.mixture().components().len() > 1 {
+            object["shares"] = json!(file.model.mixture().shares());
+        }
+        if file.model.kind() == Kind::Directed {
+            let posteriors = posteriors(file)?;
+            let root = |v: usize| -> f64 { posteriors.iter().map(|component| component[v * n + v]).sum() };
+            let roots: Vec<Value> =
+                (0..n).map(|v| json!({"variable": names[v], "probability": root(v)})).collect();
+            object["roots"] = json!(roots);
+        }
+        if !file.model.blocks().is_none() {
+            let name = |&column: &usize| file.schema.variables[column].name.clone();
+            let block = |block: &Block| block.columns().iter().map(name).collect::<Vec<_>>();
+            object["blocks"] = json!(file.model.blocks().blocks().iter().map(block).collect::<Vec<_>>());
+        }
+        Ok(object)
+    }
 }
 
-/// A table of edges, with bars.
-pub fn print_edges(out: &mut dyn Write, edges: &[Edge]) -> Result<()> {
+/// Tables of edges, by the labels of what explains and of what is explained.
+pub struct Explained {
+    /// Of the states of every variable.
+    labels: Vec<Vec<String>>,
+    /// Tables of every component, and how probable it makes edges.
+    components: Vec<(TreeTables, Vec<f64>)>,
+}
+
+impl Explained {
+    fn new(file: &ModelFile) -> Result<Self> {
+        let labels = Labels::new(&file.schema);
+        let label = |block: &Block, state: usize| match block.combination(state) {
+            None => "any other".to_owned(),
+            Some(codes) if codes.len() == 1 => labels.of(block.columns()[0], codes[0]).to_owned(),
+            Some(codes) => {
+                let cells = block.columns().iter().zip(codes);
+                let cell = |(&column, code): (&usize, u16)| {
+                    format!("{}={}", file.schema.variables[column].name, labels.of(column, code))
+                };
+                cells.map(cell).collect::<Vec<_>>().join(" ")
+            }
+        };
+        let blocks = file.model.blocks().blocks().iter();
+        let components = file.model.mixture().components().iter().zip(posteriors(file)?);
+        let components: Result<Vec<_>> = components
+            .map(|(component, posterior)| Ok((component.asked()?.tables().clone(), posterior)))
+            .collect();
+        Ok(Self {
+            labels: blocks.map(|block| (0..block.states()).map(|state| label(block, state)).collect()).collect(),
+            components: components?,
+        })
+    }
+
+    /// `P(to | from)`, one line for each state of what explains; of several components, as much of each as it has of the edge.
+    fn table(&self, edge: &Edge) -> Vec<Vec<f64>> {
+        let (u, v) = edge.ends;
+        let n = self.labels.len();
+        let total: f64 = self.components.iter().map(|(_, posterior)| posterior[v * n + u]).sum();
+        (0..self.labels[u].len())
+            .map(|a| {
+                let mut line = vec![0.0; self.labels[v].len()];
+                for (tables, posterior) in &self.components {
+                    let share = match total > 0.0 {
+                        true => posterior[v * n + u] / total,
+                        false => 1.0 / self.components.len() as f64,
+                    };
+                    line.iter_mut().zip(tables.given(u, a, v)).for_each(|(p, own)| *p += share * own);
+                }
+                line
+            })
+            .collect()
+    }
+}
+
+/// A table of edges, with bars, and the tables behind them.
+pub fn print_edges(out: &mut dyn Write, edges: &[Edge], tables: Option<&Explained>) -> Result<()> {
     let width = edges.iter().map(|edge| edge.from.chars().count()).max().unwrap_or(0);
     let other = edges.iter().map(|edge| edge.to.chars().count()).max().unwrap_or(0);
     for edge in edges {
         let bar = "█".repeat((edge.probability * 20.0).round() as usize);
         let line = format!(
-            "  {:<width$} – {:<other$}  {:.3}  weight {:<9.3e} {bar}",
-            edge.from, edge.to, edge.probability, edge.weight
+            "  {:<width$} {} {:<other$}  {:.3}  weight {:<9.3e} {bar}",
+            edge.from,
+            if edge.directed { "→" } else { "–" },
+            edge.to,
+            edge.probability,
+            edge.weight
         );
         writeln!(out, "{}", line.trim_end())?;
+        let Some(tables) = tables else { continue };
+        let (given, of) = (&tables.labels[edge.ends.0], &tables.labels[edge.ends.1]);
+        let shown = |label: &str| if label.is_empty() { "(missing)".to_owned() } else { label.to_owned() };
+        let first = given.iter().map(|label| shown(label).chars().count()).max().unwrap_or(0);
+        let heads: Vec<String> = of.iter().map(|label| format!("{:>6}", shown(label))).collect();
+        writeln!(out, "      {:first$}  {}", "", heads.join("  "))?;
+        for (label, line) in given.iter().zip(tables.table(edge)) {
+            let cells: Vec<String> = line
+                .iter()
+                .zip(&heads)
+                .map(|(p, head)| format!("{p:>width$.4}", width = head.chars().count()))
+                .collect();
+            writeln!(out, "      {:<first$}  {}", shown(label), cells.join("  "))?;
+        }
     }
+    Ok(())
+}
+
+/// Columns that are modelled together.
+fn blocks(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
+    const MOST: usize = 20;
+    if file.model.blocks().is_none() {
+        return Ok(());
+    }
+    let together: Vec<String> = names(file)
+        .into_iter()
+        .zip(file.model.blocks().blocks())
+        .filter(|(_, block)| block.columns().len() > 1)
+        .map(|(name, block)| format!("  {name}  ({})", plural(block.states(), "state")))
+        .collect();
+    writeln!(out, "\nmodelled together:")?;
+    for line in together.iter().take(MOST) {
+        writeln!(out, "{line}")?;
+    }
+    if together.len() > MOST {
+        writeln!(out, "  … and {} more", count(together.len() - MOST))?;
+    }
+    Ok(())
+}
+
+/// What each component is like.
+fn components(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
+    const EDGES: usize = 3;
+    let mixture = file.model.mixture();
+    if mixture.components().len() == 1 {
+        return Ok(());
+    }
+    writeln!(out, "\n{}, by share:", plural(mixture.components().len(), "component"))?;
+    let posteriors = posteriors(file)?;
+    let mut order: Vec<(usize, f64)> = mixture.shares().into_iter().enumerate().collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1));
+    for (k, share) in order {
+        let n = mixture.states().len();
+        // Given that a row is its own, each variable but the root has an edge.
+        let own: f64 = match file.model.kind() {
+            Kind::Directed => posteriors[k].iter().sum::<f64>() / n as f64,
+            Kind::Undirected => posteriors[k].iter().sum::<f64>() / (n.max(2) - 1) as f64,
+        };
+        let given: Vec<f64> = posteriors[k].iter().map(|p| if own > 0.0 { p / own } else { 0.0 }).collect();
+        let strongest = edges_of(file, &given, &mixture.components()[k].weights());
+        let words: Vec<String> = strongest
+            .iter()
+            .take(EDGES)
+            .map(|edge| {
+                let arrow = if edge.directed { "→" } else { "–" };
+                format!("{} {arrow} {} {:.2}", edge.from, edge.to, edge.probability)
+            })
+            .collect();
+        writeln!(out, "  {share:.3}  {}", words.join(", "))?;
+    }
+    Ok(())
+}
+
+/// Where forests are rooted.
+fn roots(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
+    const MOST: usize = 5;
+    let names = names(file);
+    let n = names.len();
+    let posteriors = posteriors(file)?;
+    let mut roots: Vec<(f64, &str)> = (0..n)
+        .map(|v| (posteriors.iter().map(|component| component[v * n + v]).sum(), names[v].as_str()))
+        .collect();
+    roots.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let all: f64 = roots.iter().map(|(p, _)| p).sum();
+    let shown: Vec<String> = roots.iter().take(MOST).map(|(p, name)| format!("{name} {p:.3}")).collect();
+    writeln!(out, "\n{all:.2} roots a forest: {}{}", shown.join(", "), if n > MOST { ", …" } else { "" })?;
     Ok(())
 }
 
@@ -146,9 +370,13 @@ fn variables(out: &mut dyn Write, schema: &Schema) -> Result<()> {
 
 fn provenance(out: &mut dyn Write, provenance: &Provenance) -> Result<()> {
     let (Some(settings), Some(results)) = (&provenance.settings, &provenance.results) else { return Ok(()) };
+    let how = match settings.optimiser {
+        Optimiser::Adam => "Adam",
+        Optimiser::Em => "expectation–maximisation",
+    };
     writeln!(
         out,
-        "\nlearned by Adam: batches of {}, steps of {}, seed {}",
+        "\nlearned by {how}: batches of {}, steps of {}, seed {}",
         settings.batch, settings.learning_rate, settings.seed
     )?;
     if let Some(train) = &provenance.train {

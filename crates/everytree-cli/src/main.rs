@@ -23,6 +23,7 @@ mod query;
 mod report;
 mod sample;
 mod score;
+mod together;
 mod trees;
 
 use clap::{Parser, Subcommand};

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::given::{Asking, Labels, NO, observed_only, possible};
 use anyhow::{Result, bail};
 use clap::Args;
-use everytree::infer::{Search, most_probable};
+use everytree::infer::Search;
 use serde_json::json;
 use std::io::Write;
 
@@ -45,7 +45,7 @@ impl Map {
             observed_only(&file.schema, &self.asking.given, &mut allowed)?;
         }
         let search = Search { trees: self.trees, seed: self.asking.seed, ..Search::default() };
-        let found = most_probable(&file.model.asked()?, &allowed, self.rows, search);
+        let found = file.model.asked()?.most_probable(&allowed, self.rows, search);
         let Some(found) = possible(found, self.asking.json)? else { return NO };
         let labels = Labels::new(&file.schema);
         let mut out = std::io::stdout().lock();

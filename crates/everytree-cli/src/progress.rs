@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 use everytree::file::{Checkpoint, FileError, TableFacts};
-use everytree::learn::{Progress, Settings, State, Watch};
-use everytree::model::Moat;
+use everytree::learn::{Progress, Search, Settings, Trial, WatchSearch};
 use everytree::schema::Schema;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -42,6 +41,8 @@ pub struct Watcher {
     keep: Option<Keep>,
     /// Epochs done when this run began.
     first: Option<usize>,
+    /// The fit under way.
+    trial: Option<Trial>,
     pub stop: Option<Stop>,
     pub failed: Option<FileError>,
 }
@@ -64,13 +65,14 @@ impl Watcher {
         })?;
         let begin = Instant::now();
         let deadline = timeout.map(|timeout| begin + timeout);
-        Ok(Self { bar, interrupts, begin, deadline, keep, first: None, stop: None, failed: None })
+        Ok(Self { bar, interrupts, begin, deadline, keep, first: None, trial: None, stop: None, failed: None })
     }
 
     /// From here on nothing is put aside any more: what follows is another run.
     pub fn keep_nothing(&mut self) {
         self.keep = None;
         self.first = None;
+        self.trial = None;
         self.begin = Instant::now();
     }
 
@@ -91,8 +93,15 @@ impl Watcher {
     }
 }
 
-impl Watch<Moat> for Watcher {
-    fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+impl WatchSearch for Watcher {
+    fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
+        if self.trial != Some(*trial) {
+            // Another fit, another time to come.
+            if self.trial.replace(*trial).is_some() {
+                self.first = None;
+                self.begin = Instant::now();
+            }
+        }
         if !self.bar.is_hidden() {
             let done = (progress.epoch - 1) * progress.of_rows + progress.rows;
             let all = progress.epochs * progress.of_rows;
@@ -103,7 +112,12 @@ impl Watch<Moat> for Watcher {
             self.bar.set_length(all as u64);
             self.bar.set_position(done as u64);
             self.bar.set_message(format!(
-                "epoch {}/{}  train {:.3}  valid {valid:.3}  {} rows/s  {} left",
+                "{}epoch {}/{}  train {:.3}  valid {valid:.3}  {} rows/s  {} left",
+                match (trial.look, trial.components) {
+                    (true, _) => format!("grouping {}: ", trial.grouping + 1),
+                    (false, 1) => String::new(),
+                    (false, components) => format!("{components} components: "),
+                },
                 progress.epoch,
                 progress.epochs,
                 progress.train,
@@ -114,10 +128,10 @@ impl Watch<Moat> for Watcher {
         self.continue_or_stop()
     }
 
-    fn epoch(&mut self, state: &State<Moat>) -> ControlFlow<()> {
+    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
         if let Some(keep) = &self.keep {
             let checkpoint = Checkpoint {
-                state: state.clone(),
+                search: search.clone(),
                 settings: keep.settings.clone(),
                 precision: keep.precision.clone(),
                 schema: keep.schema.clone(),

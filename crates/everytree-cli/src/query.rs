@@ -2,13 +2,10 @@
 
 use crate::Outcome;
 use crate::data::count;
-use crate::given::{Asking, NO, column, possible, split, state};
+use crate::given::{Asking, NO, column, names, possible, split, state};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use everytree::infer::{
-    EdgePosterior, Effort, Estimate, Evidence, Method, Posterior, edges, posterior, posterior_by_what_fits,
-};
-use everytree::model::Density;
+use everytree::infer::{EdgePosterior, Effort, Estimate, Evidence, Method, Posterior};
 use everytree::schema::{Encoder, Schema};
 use everytree::spanning::Kind;
 use serde_json::{Value, json};
@@ -92,18 +89,15 @@ impl Query {
             targets: &variables,
             ..Effort::default()
         };
-        let found = match method {
-            None => posterior_by_what_fits(&asked, &known, effort),
-            Some(method) => posterior(&asked, &known, method, effort),
-        };
+        let found = asked.posterior(&known, method, effort);
         let Some(found) = possible(found, self.asking.json)? else { return NO };
         if self.method == MethodChoice::Auto && found.method == Method::BlockGibbs {
             note!(
                 "note: hardly any random tree explains what is known; chains of trees and rows (block Gibbs) were taken"
             );
         }
-        let edges = if self.edges { possible(edges(&asked, &known, effort), false)? } else { None };
-        let edges = edges.map(|edges| (named(&file.schema, asked.kind(), &edges), edges));
+        let edges = if self.edges { possible(asked.edges(&known, effort), false)? } else { None };
+        let edges = edges.map(|edges| (named(&names(&file), asked.kind(), &edges), edges));
         let answers: Vec<Answer> = targets
             .into_iter()
             .map(|target| {
@@ -192,9 +186,9 @@ struct Edge {
 }
 
 /// The edges of a tree given the evidence, the most probable first.
-fn named(schema: &Schema, kind: Kind, found: &EdgePosterior) -> Vec<Edge> {
-    let n = schema.variables.len();
-    let name = |v: usize| schema.variables[v].name.clone();
+fn named(names: &[String], kind: Kind, found: &EdgePosterior) -> Vec<Edge> {
+    let n = names.len();
+    let name = |v: usize| names[v].clone();
     let mut edges = Vec::new();
     for v in 0..n {
         for u in 0..if kind == Kind::Directed { n } else { v } {

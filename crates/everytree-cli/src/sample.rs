@@ -6,7 +6,7 @@ use crate::given::{Asking, Labels, NO, possible};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::file::write_through;
-use everytree::infer::{Drawn, Sampling, sample};
+use everytree::infer::{Drawn, Sampling};
 use everytree::schema::Schema;
 use everytree_read::write_parquet;
 use serde_json::json;
@@ -41,7 +41,7 @@ impl Sample {
         }
         let (file, known) = self.asking.open()?;
         let sampling = Sampling { seed: self.asking.seed, ..Sampling::default() };
-        let found = possible(sample(&file.model.asked()?, &known, self.rows, sampling), self.asking.json)?;
+        let found = possible(file.model.asked()?.sample(&known, self.rows, sampling), self.asking.json)?;
         let Some((rows, how)) = found else { return NO };
         let labels = Labels::new(&file.schema);
         if let Some(path) = &self.out {

@@ -5,8 +5,7 @@ use crate::data::{TextArguments, Unknown, count, say_ignored, use_threads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::file::{ModelFile, write_through};
-use everytree::infer::{Effort, Estimate, Evidence, InferError, log_evidence, seed_of};
-use everytree::model::{Asked, Density};
+use everytree::infer::{AskedModel, Effort, Estimate, Evidence, InferError, seed_of};
 use everytree::schema::Schema;
 use everytree::table::Table;
 use everytree_read::{CellRules, Problem, Row, for_each_row};
@@ -98,7 +97,7 @@ impl Score {
     }
 
     /// All scores of the file.
-    fn scores(&self, schema: &Schema, asked: &Asked<'_>) -> Result<Scores> {
+    fn scores(&self, schema: &Schema, asked: &AskedModel<'_>) -> Result<Scores> {
         let tolerance = Some(self.tolerance);
         // A millisecond or so of enumeration: trees are faster than more of it.
         let effort =
@@ -129,7 +128,7 @@ impl Score {
 
 /// Scores rows by the chunk.
 struct Scorer<'a> {
-    asked: &'a Asked<'a>,
+    asked: &'a AskedModel<'a>,
     effort: Effort<'a>,
     complete: Table,
     /// What was observed of rows that are not complete, by their places in the chunk.
@@ -138,7 +137,7 @@ struct Scorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    fn new(asked: &'a Asked<'a>, effort: Effort<'a>) -> Self {
+    fn new(asked: &'a AskedModel<'a>, effort: Effort<'a>) -> Self {
         let complete = Table::new(asked.states());
         Self { asked, effort, complete, incomplete: Vec::new(), scores: Scores::new() }
     }
@@ -158,15 +157,14 @@ impl<'a> Scorer<'a> {
 
     fn flush(&mut self) -> Result<()> {
         let first = self.scores.summary.rows as u64;
-        let mut scores = vec![0.0; self.complete.rows()];
-        self.asked.log_p(self.complete.codes(), &mut scores)?;
+        let scores = self.asked.log_p(&self.complete)?;
         let sure = |value: f64| Estimate { value, standard_error: 0.0 };
         let mut scores: Vec<Estimate> = scores.into_iter().map(sure).collect();
         let of_one = |(place, evidence): &(usize, Evidence)| {
             // Numbers of its own for every row: errors do not add up.
             let row = first + *place as u64;
             let seed = seed_of(self.effort.seed, row);
-            match log_evidence(self.asked, evidence, Effort { seed, ..self.effort }) {
+            match self.asked.log_evidence(evidence, Effort { seed, ..self.effort }) {
                 Err(InferError::Impossible) => Ok((*place, sure(f64::NEG_INFINITY))),
                 other => Ok((*place, other.with_context(|| format!("row {row}"))?)),
             }

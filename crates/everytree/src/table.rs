@@ -149,7 +149,7 @@ impl Table {
             weights[place as usize] += 1.0;
             of_row.push(place);
         }
-        Unique { table: self.select(first), weights, of_row }
+        Unique { table: self.select(first), weights, of_row, log_shares: Vec::new() }
     }
 
     /// A number that changes with any cell: FNV-1a over shape and codes.
@@ -174,6 +174,8 @@ pub struct Unique {
     pub weights: Vec<f64>,
     /// For every row of the original table, the place of its equal in `table`.
     pub of_row: Vec<u32>,
+    /// For every distinct row the logarithm of its share in what is evaluated (see [`crate::blocks`]); none: all of it.
+    pub log_shares: Vec<f64>,
 }
 
 impl Unique {

@@ -3,9 +3,12 @@
 use super::atomic::write_atomically;
 use super::container::{Unpacked, pack};
 use super::model::{FORMAT, TableFacts};
+use super::shape::Shape;
 use super::{ContentError, FileError};
-use crate::learn::{Adam, Epoch, Settings, State};
-use crate::model::{Learnable, Moat, Pairs};
+use crate::learn::{
+    Adam, Components, Epoch, Family, Found, Plan, Running, Search, Settings, Start, State, Trial, Tried,
+};
+use crate::model::{Model, Numbers, Pairs};
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -13,8 +16,8 @@ use std::path::Path;
 /// Everything that is needed to go on as if nothing had happened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// Of the learning.
-    pub state: State<Moat>,
+    /// Of the learning; something is under way.
+    pub search: Search,
     /// How it learns.
     pub settings: Settings,
     /// Of the arithmetic: `f32` or `f64`.
@@ -34,8 +37,8 @@ struct Description {
     format: u64,
     kind: String,
     version: String,
-    family: String,
-    pairs: Pairs,
+    #[serde(flatten)]
+    shape: Shape,
     precision: String,
     steps: u64,
     settings: Settings,
@@ -44,18 +47,39 @@ struct Description {
     valid: TableFacts,
     holdout: Option<f64>,
     schema: Schema,
+    /// What is tried and what came of it; absent from the first format, which knew one fit.
+    search: Option<Story>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Story {
+    plan: Plan,
+    trial: Trial,
+    tried: Vec<Tried>,
+    best: Option<Earlier>,
+}
+
+/// The best of earlier fits; its parameters are a list of numbers.
+#[derive(Serialize, Deserialize)]
+struct Earlier {
+    #[serde(flatten)]
+    shape: Shape,
+    history: Vec<Epoch>,
 }
 
 impl Checkpoint {
-    /// The bytes of the file.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let state = &self.state;
+    /// The bytes of the file; none where nothing is under way.
+    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+        let Running { trial, blocks, state } = self.search.running.as_ref()?;
+        let best = self.search.best.as_ref();
+        let model = Model::new(blocks.clone(), state.model.clone()).ok()?;
+        let earlier =
+            |found: &Found| Earlier { shape: Shape::of(&found.model), history: found.history.clone() };
         let description = Description {
             format: FORMAT,
             kind: "checkpoint".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            family: "moat".to_owned(),
-            pairs: state.model.pairs(),
+            shape: Shape::of(&model),
             precision: self.precision.clone(),
             steps: state.adam.steps,
             settings: self.settings.clone(),
@@ -64,45 +88,51 @@ impl Checkpoint {
             valid: self.valid.clone(),
             holdout: self.holdout,
             schema: self.schema.clone(),
+            search: Some(Story {
+                plan: self.search.plan.clone(),
+                trial: *trial,
+                tried: self.search.tried.clone(),
+                best: best.map(earlier),
+            }),
         };
-        let mut tensors = vec![
-            ("parameters", state.model.parameters()),
-            ("best.parameters", state.best.parameters()),
-            ("adam.means", &state.adam.means),
-            ("adam.squares", &state.adam.squares),
+        let lists = [
+            ("parameters", Some(state.model.to_vec())),
+            ("best.parameters", Some(state.best.to_vec())),
+            ("average", state.average.clone()),
+            ("expected", state.expected.clone()),
+            ("earlier.parameters", best.map(|found| found.model.mixture().to_vec())),
         ];
-        if let Some(average) = &state.average {
-            tensors.push(("average", average));
-        }
-        pack(serde_json::to_string(&description).expect("plain data"), &tensors)
+        let mut tensors: Vec<(&str, &[f64])> =
+            vec![("adam.means", &state.adam.means), ("adam.squares", &state.adam.squares)];
+        tensors.extend(lists.iter().filter_map(|(name, list)| Some((*name, list.as_deref()?))));
+        Some(pack(serde_json::to_string(&description).expect("plain data"), &tensors))
     }
 
     /// Reads the bytes of a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ContentError> {
         let unpacked = Unpacked::new(bytes, "checkpoint", FORMAT)?;
         let description: Description = unpacked.description()?;
-        let states = description.schema.states();
+        let Description { shape, settings, precision, schema, train, valid, holdout, history, .. } = description;
         let fit = |what: String| ContentError::Model(what);
         let sense = |what: &str| ContentError::Description(what.to_owned());
-        if description.family != "moat" {
-            return Err(ContentError::Description(format!("unknown family {:?}", description.family)));
+        shape.check()?;
+        if !["f32", "f64"].contains(&precision.as_str()) {
+            return Err(ContentError::Description(format!("unknown precision {precision:?}")));
         }
-        if !["f32", "f64"].contains(&description.precision.as_str()) {
-            return Err(ContentError::Description(format!("unknown precision {:?}", description.precision)));
-        }
-        if description.history.iter().enumerate().any(|(place, epoch)| epoch.epoch != place) {
+        if history.iter().enumerate().any(|(place, epoch)| epoch.epoch != place) {
             return Err(sense("the epochs of its history are not in order"));
         }
-        if description.pairs == Pairs::Tables {
+        if shape.pairs == Some(Pairs::Tables) {
             return Err(sense("known tables are not learned"));
         }
-        description.settings.check().map_err(|error| fit(error.to_string()))?;
-        let model = |name: &str| {
-            Moat::from_parameters(states.clone(), description.pairs, unpacked.numbers(name)?)
-                .map_err(|error| fit(error.to_string()))
-        };
-        let (model, best) = (model("parameters")?, model("best.parameters")?);
-        let length = model.parameters().len();
+        settings.check().map_err(|error| fit(error.to_string()))?;
+        schema.check().map_err(fit)?;
+        let columns = schema.states();
+        let blocks = shape.blocks(&columns)?;
+        let states = blocks.states();
+        let model = shape.mixture(&states, &unpacked.numbers("parameters")?)?;
+        let best = shape.mixture(&states, &unpacked.numbers("best.parameters")?)?;
+        let length = model.size();
         let list = |name: &str| {
             let values = unpacked.numbers(name)?;
             if values.len() == length {
@@ -114,21 +144,56 @@ impl Checkpoint {
         let adam =
             Adam { steps: description.steps, means: list("adam.means")?, squares: list("adam.squares")? };
         let average = unpacked.maybe("average")?.map(|_| list("average")).transpose()?;
-        description.schema.check().map_err(fit)?;
-        let state = State { model, best, adam, average, history: description.history };
-        let Description { settings, precision, schema, train, valid, holdout, .. } = description;
-        Ok(Self { state, settings, precision, schema, train, valid, holdout })
+        let expected = unpacked.maybe("expected")?;
+        let state = State { model, best, adam, average, expected, history };
+        let story = match description.search {
+            Some(story) => story,
+            None => Story::of_one_fit(shape.pairs.unwrap_or(Pairs::Lambda), settings.seed),
+        };
+        if story.plan.groupings.get(story.trial.grouping).is_none() {
+            return Err(sense("it tries a grouping of columns that is not in its plan"));
+        }
+        let earlier = story.best.map(|earlier| -> Result<Found, ContentError> {
+            earlier.shape.check()?;
+            let blocks = earlier.shape.blocks(&columns)?;
+            let mixture =
+                earlier.shape.mixture(&blocks.states(), &unpacked.numbers("earlier.parameters")?)?;
+            let model = Model::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
+            Ok(Found { model, history: earlier.history })
+        });
+        let running = Running { trial: story.trial, blocks, state };
+        let search = Search {
+            plan: story.plan,
+            tried: story.tried,
+            best: earlier.transpose()?,
+            running: Some(running),
+        };
+        Ok(Self { search, settings, precision, schema, train, valid, holdout })
     }
 
     /// Writes the file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         let io = |cause| FileError::Io { path: path.to_owned(), cause };
-        write_atomically(path, &self.to_bytes()).map_err(io)
+        let bytes = self.to_bytes().ok_or_else(|| io(std::io::Error::other("nothing is under way")))?;
+        write_atomically(path, &bytes).map_err(io)
     }
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let bytes = std::fs::read(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         Self::from_bytes(&bytes).map_err(|what| FileError::Content { path: path.to_owned(), what })
+    }
+}
+
+impl Story {
+    /// What the first format meant: one fit of the paper's family.
+    fn of_one_fit(pairs: Pairs, seed: u64) -> Self {
+        let start = Start { family: Family::Moat, pairs, pseudo_rows: 1.0, random: false, seed };
+        Self {
+            plan: Plan { groupings: vec![Vec::new()], components: Components::Just(1), look: 1, start },
+            trial: Trial { grouping: 0, components: 1, look: false },
+            tried: Vec::new(),
+            best: None,
+        }
     }
 }

@@ -6,6 +6,7 @@ mod atomic;
 mod checkpoint;
 mod container;
 mod model;
+mod shape;
 
 pub use atomic::{write_atomically, write_through};
 pub use checkpoint::Checkpoint;

@@ -2,27 +2,29 @@
 
 use super::atomic::write_atomically;
 use super::container::{Unpacked, pack};
+use super::shape::Shape;
 use super::{ContentError, FileError};
-use crate::learn::{Epoch, Settings};
-use crate::model::{Learnable, Moat, Pairs};
+use crate::learn::{Epoch, Settings, Tried};
+use crate::model::{Learnable, Model};
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// The newest format that this version writes and reads.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 
 /// A model with the names of its variables and the story of its making.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFile {
     /// The distribution.
-    pub model: Moat,
+    pub model: Model,
     /// Names and labels.
     pub schema: Schema,
     /// Where it comes from.
     pub provenance: Provenance,
-    /// How probable every edge is given a row of the training data, on average; in the order of the weights.
-    pub edge_posteriors: Option<Vec<f64>>,
+    /// For every component, the share of training rows that are its own and whose tree has each edge: a matrix over the
+    /// blocks, in the layout of [`crate::spanning::Kind`].
+    pub edge_posteriors: Option<Vec<Vec<f64>>>,
 }
 
 /// Where a model comes from. Nothing in it depends on the clock or the machine.
@@ -38,6 +40,9 @@ pub struct Provenance {
     pub valid: Option<TableFacts>,
     /// What came out.
     pub results: Option<Results>,
+    /// All fits of which this was the best.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
 }
 
 /// Enough to know a table again.
@@ -72,71 +77,56 @@ struct Description {
     format: u64,
     kind: String,
     version: String,
-    family: String,
-    pairs: Pairs,
+    #[serde(flatten)]
+    shape: Shape,
     schema: Schema,
     provenance: Provenance,
-}
-
-/// The names of the three lists of parameters.
-pub(super) fn names(pairs: Pairs) -> [&'static str; 3] {
-    match pairs {
-        Pairs::Tables => ["edges.weight", "margins.probability", "pairs.probability"],
-        Pairs::Lambda => ["edges.log_weight", "margins.logit", "pairs.frechet_logit"],
-        Pairs::Sinkhorn => ["edges.log_weight", "margins.logit", "pairs.log_matrix"],
-    }
 }
 
 impl ModelFile {
     /// The bytes of the file: the same for the same model, always.
     pub fn to_bytes(&self) -> Vec<u8> {
+        let shape = Shape::of(&self.model);
+        let mut lists = shape.lists(self.model.mixture());
+        if let Some(posteriors) = &self.edge_posteriors {
+            lists.push((shape.posterior_name(), posteriors.concat()));
+        }
         let description = Description {
             format: FORMAT,
             kind: "model".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            family: "moat".to_owned(),
-            pairs: self.model.pairs(),
+            shape,
             schema: self.schema.clone(),
             provenance: self.provenance.clone(),
         };
         let description = serde_json::to_string(&description).expect("plain data");
-        let [margins, pairs] = self.model.sections();
-        let parameters = self.model.parameters();
-        let [weight_name, margin_name, pair_name] = names(self.model.pairs());
-        let mut tensors = vec![
-            (weight_name, &parameters[..margins]),
-            (margin_name, &parameters[margins..pairs]),
-            (pair_name, &parameters[pairs..]),
-        ];
-        if let Some(posteriors) = &self.edge_posteriors {
-            tensors.push(("edges.posterior", posteriors));
-        }
+        let tensors: Vec<(&str, &[f64])> = lists.iter().map(|(name, list)| (*name, &list[..])).collect();
         pack(description, &tensors)
     }
 
     /// Reads the bytes of a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ContentError> {
         let unpacked = Unpacked::new(bytes, "model", FORMAT)?;
-        let description: Description = unpacked.description()?;
-        if description.family != "moat" {
-            return Err(ContentError::Description(format!("unknown family {:?}", description.family)));
-        }
-        let mut parameters = Vec::new();
-        for name in names(description.pairs) {
-            parameters.extend(unpacked.numbers(name)?);
-        }
+        let Description { shape, schema, provenance, format, .. } = unpacked.description()?;
+        shape.check()?;
         let fit = |what: String| ContentError::Model(what);
-        let model = Moat::from_parameters(description.schema.states(), description.pairs, parameters)
-            .map_err(|error| fit(error.to_string()))?;
-        let edge_posteriors = unpacked.maybe("edges.posterior")?;
-        let edges = model.sections()[0];
-        if let Some(posteriors) = &edge_posteriors
-            && posteriors.len() != edges
-        {
-            return Err(fit(format!("{} posteriors of {edges} edges", posteriors.len())));
-        }
-        description.schema.check().map_err(fit)?;
-        Ok(Self { model, schema: description.schema, provenance: description.provenance, edge_posteriors })
+        let blocks = shape.blocks(&schema.states())?;
+        let mixture = shape.from_lists(&unpacked, &blocks.states())?;
+        let n = mixture.states().len();
+        let components = mixture.components().len();
+        let edge_posteriors = match unpacked.maybe(shape.posterior_name())? {
+            Some(list) if format == 1 => Some(vec![below_the_diagonal(n, &list).ok_or_else(|| {
+                fit(format!("{} posteriors of {} edges", list.len(), n * (n - 1) / 2))
+            })?]),
+            Some(list) if list.len() != components * n * n => {
+                return Err(fit(format!("{} posteriors of {} edges", list.len(), components * n * n)));
+            }
+            Some(list) => Some(list.chunks_exact(n * n).map(<[f64]>::to_vec).collect()),
+            None => None,
+        };
+        schema.check().map_err(fit)?;
+        let model = Model::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
+        Ok(Self { model, schema, provenance, edge_posteriors })
     }
 
     /// Writes the file, whole or not at all.
@@ -150,4 +140,17 @@ impl ModelFile {
         let bytes = std::fs::read(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         Self::from_bytes(&bytes).map_err(|what| FileError::Content { path: path.to_owned(), what })
     }
+}
+
+/// The first format listed edges one by one: {0,1}, {0,2}, {1,2} …
+fn below_the_diagonal(n: usize, edges: &[f64]) -> Option<Vec<f64>> {
+    if edges.len() != n * (n - 1) / 2 {
+        return None;
+    }
+    let mut matrix = vec![0.0; n * n];
+    for v in 1..n {
+        let first = v * (v - 1) / 2;
+        matrix[v * n..v * n + v].copy_from_slice(&edges[first..first + v]);
+    }
+    Some(matrix)
 }

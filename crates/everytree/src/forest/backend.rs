@@ -3,11 +3,11 @@
 use super::{Codes, Counts, ForestError, Tables};
 
 /// A machine that sums forests over rows of codes.
-pub trait Backend {
+pub trait Backend: Sync {
     /// Tables as this machine wants them: made once per change of the parameters.
-    type Prepared;
+    type Prepared: Send + Sync;
     /// What is remembered of a chunk between forward and backward. Reusable: a trace keeps its memory.
-    type Trace;
+    type Trace: Send + Sync;
 
     /// Brings tables into the form in which they are looked up, row after row.
     fn prepare(&self, tables: &Tables) -> Self::Prepared;

@@ -402,6 +402,9 @@ impl<T: Real> Chunk<T> {
         };
         for number in 0..rows.div_ceil(group) {
             let some = number * group..((number + 1) * group).min(rows);
+            if weights[some.clone()].iter().all(|&weight| weight == 0.0) {
+                continue;
+            }
             let kept = self.factors.get(number);
             if kept.is_none() {
                 let mut source = Lookup { tables, states: &self.states };

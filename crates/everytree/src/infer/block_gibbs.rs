@@ -10,7 +10,7 @@
 use super::InferError;
 use super::chains::{CHAINS, Chains, Halves, Length, judge};
 use super::evidence::Evidence;
-use super::measure::Measure;
+use super::measure::{Functions, Space};
 use super::messages::Messages;
 use super::proposal::Proposal;
 use crate::model::Density;
@@ -26,7 +26,7 @@ const TRIES: usize = 1000;
 pub(crate) fn run<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
-    measure: Measure,
+    functions: Functions<'_>,
     steps: usize,
     seed: u64,
 ) -> Result<Chains, InferError> {
@@ -36,13 +36,13 @@ pub(crate) fn run<D: Density + ?Sized>(
         .into_par_iter()
         .map(|chain| {
             let mut walk = start.walk(stream(seed, "chains", chain as u64))?;
-            let mut halves = Halves::new(length, measure.functions(density));
-            let mut ones = Vec::new();
+            let mut halves = Halves::new(length, functions.count(density));
+            let mut space = Space::default();
             for _ in 0..length.steps() {
                 let tree = walk.tree()?;
                 if halves.counts() {
                     let Walk { messages, rng, .. } = &mut walk;
-                    halves.push(&measure.values(density.kind(), &tree, messages, rng, &mut ones));
+                    halves.push(&functions.values(density.kind(), &tree, messages, rng, &mut space));
                 } else {
                     halves.pass();
                 }

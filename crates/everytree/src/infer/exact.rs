@@ -4,7 +4,7 @@ use super::InferError;
 use super::estimate::Sums;
 use super::evidence::Evidence;
 use super::measure::places;
-use crate::model::{Density, ModelError};
+use crate::model::{Density, Likelihood, ModelError};
 use crate::spanning::Elimination;
 use crate::table::Table;
 
@@ -18,7 +18,7 @@ pub(crate) fn rows(evidence: &Evidence) -> Option<u64> {
 }
 
 /// Calls `visit` with every row that agrees with the evidence and the logarithm of its probability times its likelihood.
-pub(crate) fn each<D: Density + ?Sized>(
+pub(crate) fn each<D: Likelihood + ?Sized>(
     density: &D,
     evidence: &Evidence,
     visit: &mut dyn FnMut(&[u16], f64),

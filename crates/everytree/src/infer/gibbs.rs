@@ -7,7 +7,7 @@ use super::InferError;
 use super::block_gibbs::Start;
 use super::chains::{CHAINS, Chains, Halves, Length, judge};
 use super::evidence::Evidence;
-use super::measure::{Values, places};
+use super::measure::{Functions, Space};
 use crate::model::Density;
 use crate::stream::stream;
 use crate::table::Table;
@@ -19,6 +19,7 @@ use rand_pcg::Pcg64;
 pub(crate) fn run<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
+    functions: Functions<'_>,
     sweeps: usize,
     seed: u64,
 ) -> Result<Chains, InferError> {
@@ -30,17 +31,15 @@ pub(crate) fn run<D: Density + ?Sized>(
     let mut chains: Vec<(Vec<u16>, Pcg64)> = (0..CHAINS).map(begin).collect::<Result<_, _>>()?;
     let length = Length::of(sweeps);
     let offsets = density.tables().offsets();
-    let functions = offsets[density.states().len()];
-    let mut halves: Vec<Halves> = chains.iter().map(|_| Halves::new(length, functions)).collect();
+    let mut halves: Vec<Halves> =
+        chains.iter().map(|_| Halves::new(length, functions.count(density))).collect();
     let mut sweep = Sweep::new(density, evidence);
-    let mut ones = Vec::new();
+    let mut space = Space::default();
     for _ in 0..length.steps() {
         sweep.go(&mut chains)?;
         for ((row, _), halves) in chains.iter().zip(&mut halves) {
             if halves.counts() {
-                ones.clear();
-                ones.extend(places(offsets, row));
-                halves.push(&Values::Ones(&ones));
+                halves.push(&functions.of_row(offsets, row, &mut space));
             } else {
                 halves.pass();
             }

@@ -3,7 +3,7 @@
 use super::InferError;
 use super::estimate::Sums;
 use super::evidence::Evidence;
-use super::measure::{Measure, Values};
+use super::measure::{Functions, Space, Values};
 use super::messages::Messages;
 use super::proposal::Proposal;
 use super::query::Method;
@@ -21,22 +21,22 @@ pub(crate) fn draw<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
     proposal: &Proposal,
-    measure: Measure,
+    functions: Functions<'_>,
     (seed, purpose): (u64, &str),
     trees: std::ops::Range<usize>,
 ) -> Sums {
-    let functions = measure.functions(density);
+    let count = functions.count(density);
     let parts: Vec<Sums> = (trees.start / CHUNK..trees.end.div_ceil(CHUNK))
         .into_par_iter()
         .map(|chunk| {
             let mut rng = stream(seed, purpose, chunk as u64);
             let mut messages = Messages::new(density.tables());
-            let mut sums = Sums::new(functions);
-            let mut ones = Vec::new();
+            let mut sums = Sums::new(count);
+            let mut space = Space::default();
             for _ in 0..CHUNK {
                 let (tree, correction) = proposal.draw(&mut rng);
                 let log_weight = messages.collect(&tree, evidence) + correction;
-                match measure.values(density.kind(), &tree, &mut messages, &mut rng, &mut ones) {
+                match functions.values(density.kind(), &tree, &mut messages, &mut rng, &mut space) {
                     Values::Dense(values) => sums.push(log_weight, values),
                     Values::Ones(ones) => sums.push_ones(log_weight, ones),
                 }
@@ -44,7 +44,7 @@ pub(crate) fn draw<D: Density + ?Sized>(
             sums
         })
         .collect();
-    let mut all = Sums::new(functions);
+    let mut all = Sums::new(count);
     parts.iter().for_each(|part| all.merge(part));
     all
 }

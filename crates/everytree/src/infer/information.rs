@@ -2,16 +2,19 @@
 //! random trees, with an error.
 
 use super::InferError;
+use super::columns::given_state;
 use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::exact;
 use super::messages::Messages;
 use super::proposal::Proposal;
 use super::query::{Effort, Method};
-use super::sample::{Sampling, sample};
-use crate::model::{Density, ModelError};
+use super::sample::Sampling;
+use super::whole::{AskedModel, choose};
+use crate::model::ModelError;
 use crate::stream::{seed_of, stream};
 use crate::table::Table;
+use rand::RngExt;
 use rayon::prelude::*;
 
 /// Rows or trees at first.
@@ -19,71 +22,86 @@ const FIRST: usize = 1024;
 /// Trees of one stream of random numbers.
 const CHUNK: usize = 32;
 
-/// The entropy of a model in nats. Of the effort, `trees` bounds the random rows.
-pub fn entropy<D: Density + ?Sized>(density: &D, effort: Effort<'_>) -> Result<Estimate, InferError> {
-    mean(density, effort, &|_, log_p| Ok(log_p.iter().map(|log| -log).collect()))
-}
+impl AskedModel<'_> {
+    /// The entropy of the model in nats. Of the effort, `trees` bounds the random rows.
+    pub fn entropy(&self, effort: Effort<'_>) -> Result<Estimate, InferError> {
+        if self.enumerable(effort) {
+            let nothing = Evidence::none(&self.blocks.states());
+            let mut value = 0.0;
+            exact::each(&self.mixed, &nothing, &mut |row, log| {
+                if log > f64::NEG_INFINITY {
+                    let share = self.blocks.log_share(|block| usize::from(row[block]));
+                    value -= log.exp() * (log + share);
+                }
+            })?;
+            return Ok(Estimate { value, standard_error: 0.0 });
+        }
+        self.mean(effort, &|_, log_p| Ok(log_p.iter().map(|log| -log).collect()))
+    }
 
-/// The Kullback–Leibler divergence `E[log p − log q]` over rows of p, in nats: infinite where q rules out what p does not. A
-/// row of p is one of q after `translate`.
-pub fn divergence<P: Density + ?Sized, Q: Density + ?Sized>(
-    p: &P,
-    q: &Q,
-    translate: &dyn Fn(&[u16]) -> Vec<u16>,
-    effort: Effort<'_>,
-) -> Result<Estimate, InferError> {
-    mean(p, effort, &|rows, log_p| {
-        let log_q = log_p_of(q, &rows.iter().map(|row| translate(row)).collect::<Vec<_>>())?;
-        Ok(log_p.iter().zip(log_q).map(|(p, q)| p - q).collect())
-    })
-}
+    /// The Kullback–Leibler divergence `E[log p − log q]` over rows of this model, in nats: infinite where the other
+    /// rules out what this does not. A row of this is one of the other after `translate`.
+    pub fn divergence(
+        &self,
+        other: &AskedModel<'_>,
+        translate: &dyn Fn(&[u16]) -> Vec<u16>,
+        effort: Effort<'_>,
+    ) -> Result<Estimate, InferError> {
+        let differences = |rows: &[Vec<u16>], log_p: &[f64]| -> Result<Vec<f64>, ModelError> {
+            let log_q = other.log_p_of(&rows.iter().map(|row| translate(row)).collect::<Vec<_>>())?;
+            Ok(log_p.iter().zip(log_q).map(|(p, q)| p - q).collect())
+        };
+        if self.blocks.is_none() && self.enumerable(effort) {
+            let (mut rows, mut log_p) = (Vec::new(), Vec::new());
+            exact::each(&self.mixed, &Evidence::none(&self.columns), &mut |row, log| {
+                if log > f64::NEG_INFINITY {
+                    rows.push(row.to_vec());
+                    log_p.push(log);
+                }
+            })?;
+            let values = differences(&rows, &log_p)?;
+            let value = values.iter().zip(&log_p).map(|(value, log)| value * log.exp()).sum();
+            return Ok(Estimate { value, standard_error: 0.0 });
+        }
+        self.mean(effort, &differences)
+    }
 
-fn log_p_of<D: Density + ?Sized>(density: &D, rows: &[Vec<u16>]) -> Result<Vec<f64>, ModelError> {
-    let mut table = Table::new(density.states());
-    rows.iter().for_each(|row| table.push(row));
-    let mut log_p = vec![0.0; rows.len()];
-    density.log_p(table.codes(), &mut log_p)?;
-    Ok(log_p)
+    /// Can all rows of blocks be looked at?
+    fn enumerable(&self, effort: Effort<'_>) -> bool {
+        let nothing = Evidence::none(&self.blocks.states());
+        let operations = effort.operations / self.mixed.parts.len() as f64;
+        Method::affordable(&nothing, operations) == Method::Exact
+    }
+
+    fn log_p_of(&self, rows: &[Vec<u16>]) -> Result<Vec<f64>, ModelError> {
+        let mut table = Table::new(&self.columns);
+        rows.iter().for_each(|row| table.push(row));
+        self.log_p(&table)
+    }
+
+    /// The mean of a function over random rows of the model.
+    fn mean(&self, effort: Effort<'_>, of: &OfRows<'_>) -> Result<Estimate, InferError> {
+        let nothing = Evidence::none(&self.columns);
+        let mut values: Vec<f64> = Vec::new();
+        let mut round = 0;
+        loop {
+            let more = if values.is_empty() { FIRST } else { values.len() };
+            let more = more.min(effort.trees.saturating_sub(values.len())).max(1);
+            let sampling = Sampling { seed: seed_of(effort.seed, round), operations: effort.operations };
+            let (rows, _) = self.sample(&nothing, more, sampling)?;
+            values.extend(of(&rows, &self.log_p_of(&rows)?)?);
+            let estimate = mean_of(&values);
+            let enough = effort.tolerance.is_some_and(|tolerance| estimate.standard_error <= tolerance);
+            if enough || values.len() >= effort.trees || !estimate.value.is_finite() {
+                return Ok(estimate);
+            }
+            round += 1;
+        }
+    }
 }
 
 /// What a function makes of rows and their log-probabilities.
 type OfRows<'a> = dyn Fn(&[Vec<u16>], &[f64]) -> Result<Vec<f64>, ModelError> + 'a;
-
-/// The mean of a function over the rows of a model.
-fn mean<D: Density + ?Sized>(
-    density: &D,
-    effort: Effort<'_>,
-    of: &OfRows<'_>,
-) -> Result<Estimate, InferError> {
-    let nothing = Evidence::none(density.states());
-    if Method::within(density, &nothing, effort.operations) == Method::Exact {
-        let (mut rows, mut log_p) = (Vec::new(), Vec::new());
-        exact::each(density, &nothing, &mut |row, log| {
-            if log > f64::NEG_INFINITY {
-                rows.push(row.to_vec());
-                log_p.push(log);
-            }
-        })?;
-        let values = of(&rows, &log_p)?;
-        let value = values.iter().zip(&log_p).map(|(value, log)| value * log.exp()).sum();
-        return Ok(Estimate { value, standard_error: 0.0 });
-    }
-    let mut values: Vec<f64> = Vec::new();
-    let mut round = 0;
-    loop {
-        let more = if values.is_empty() { FIRST } else { values.len() };
-        let more = more.min(effort.trees.saturating_sub(values.len())).max(1);
-        let sampling = Sampling { seed: seed_of(effort.seed, round), operations: effort.operations };
-        let (rows, _) = sample(density, &nothing, more, sampling)?;
-        values.extend(of(&rows, &log_p_of(density, &rows)?)?);
-        let estimate = mean_of(&values);
-        let enough = effort.tolerance.is_some_and(|tolerance| estimate.standard_error <= tolerance);
-        if enough || values.len() >= effort.trees || !estimate.value.is_finite() {
-            return Ok(estimate);
-        }
-        round += 1;
-    }
-}
 
 /// The mean of independent values.
 fn mean_of(values: &[f64]) -> Estimate {
@@ -96,44 +114,119 @@ fn mean_of(values: &[f64]) -> Estimate {
     Estimate { value, standard_error: (squares / (count - 1.0).max(1.0) / count).sqrt() }
 }
 
-/// The mutual information of two variables under the model, in nats.
-///
-/// # Panics
-/// When there are no such variables.
-pub fn mutual_information<D: Density + ?Sized>(
-    density: &D,
-    u: usize,
-    v: usize,
-    effort: Effort<'_>,
-) -> Result<Estimate, InferError> {
-    let nothing = Evidence::none(density.states());
-    let (k_u, k_v) = (density.states()[u], density.states()[v]);
-    if Method::within(density, &nothing, effort.operations) == Method::Exact {
-        let mut joint = vec![0.0; k_u * k_v];
-        exact::each(density, &nothing, &mut |row, log| {
-            joint[usize::from(row[u]) * k_v + usize::from(row[v])] += log.exp();
-        })?;
-        return Ok(Estimate { value: dot(&joint, &ratios(&joint, k_v)), standard_error: 0.0 });
-    }
-    let proposal = Proposal::prior(density)?;
-    let mut trees = FIRST.min(effort.trees.max(1));
-    loop {
-        let joints = Joints { density, proposal: &proposal, u, v, seed: effort.seed };
-        let mean = joints.mean_of(trees, &|joint| joint.to_vec());
-        // How much one tree more changes the figure: its derivative, and the tree's part in it.
-        let slopes = ratios(&mean, k_v);
-        let value = dot(&mean, &slopes);
-        let moments = joints.mean_of(trees, &|joint| {
-            let part = dot(joint, &slopes);
-            vec![part, part * part]
-        });
-        let variance = (moments[1] - moments[0] * moments[0]).max(0.0);
-        let standard_error = (variance / (trees as f64 - 1.0).max(1.0)).sqrt();
-        let enough = effort.tolerance.is_some_and(|tolerance| standard_error <= tolerance);
-        if enough || trees >= effort.trees {
-            return Ok(Estimate { value, standard_error });
+impl AskedModel<'_> {
+    /// The mutual information of two columns under the model, in nats.
+    ///
+    /// # Panics
+    /// When there are no such columns.
+    pub fn mutual_information(&self, u: usize, v: usize, effort: Effort<'_>) -> Result<Estimate, InferError> {
+        let pair = Pair::new(self, u, v);
+        let k_v = self.columns[v];
+        if self.enumerable(effort) {
+            let mut of_blocks = vec![0.0; pair.size()];
+            exact::each(&self.mixed, &Evidence::none(&self.blocks.states()), &mut |row, log| {
+                of_blocks[pair.place(row)] += log.exp();
+            })?;
+            let joint = pair.of_columns(&of_blocks);
+            return Ok(Estimate { value: dot(&joint, &ratios(&joint, k_v)), standard_error: 0.0 });
         }
-        trees = (2 * trees).min(effort.trees);
+        let proposals: Result<Vec<Proposal>, _> =
+            self.mixed.parts.iter().map(|part| Proposal::prior(&**part)).collect();
+        let joints = Joints { asked: self, proposals: proposals?, pair, seed: effort.seed };
+        let mut trees = FIRST.min(effort.trees.max(1));
+        loop {
+            let mean = joints.mean_of(trees, &|joint| joint.to_vec());
+            // How much one tree more changes the figure: its derivative, and the tree's part in it.
+            let slopes = ratios(&mean, k_v);
+            let value = dot(&mean, &slopes);
+            let moments = joints.mean_of(trees, &|joint| {
+                let part = dot(joint, &slopes);
+                vec![part, part * part]
+            });
+            let variance = (moments[1] - moments[0] * moments[0]).max(0.0);
+            let standard_error = (variance / (trees as f64 - 1.0).max(1.0)).sqrt();
+            let enough = effort.tolerance.is_some_and(|tolerance| standard_error <= tolerance);
+            if enough || trees >= effort.trees {
+                return Ok(Estimate { value, standard_error });
+            }
+            trees = (2 * trees).min(effort.trees);
+        }
+    }
+}
+
+/// Two columns, and how their joint distribution comes from that of their blocks.
+struct Pair {
+    /// The blocks; one where both columns are in the same.
+    blocks: (usize, usize),
+    /// States of the blocks.
+    states: (usize, usize),
+    /// How probable each code of the one and of the other column is given each state; in one block: each pair of codes.
+    given: (Vec<Vec<f64>>, Vec<Vec<f64>>),
+    /// States of the other column.
+    k_v: usize,
+}
+
+impl Pair {
+    fn new(asked: &AskedModel<'_>, u: usize, v: usize) -> Self {
+        let places = asked.blocks.places();
+        let block = |column: usize| &asked.blocks.blocks()[places[column].0];
+        let (k_u, k_v) = (asked.columns[u], asked.columns[v]);
+        let given = |column: usize, states: usize| given_state(block(column), places[column].1, states);
+        let blocks = (places[u].0, places[v].0);
+        if blocks.0 != blocks.1 {
+            let given = (given(u, k_u), given(v, k_v));
+            let states = (given.0.len(), given.1.len());
+            return Self { blocks, states, given, k_v };
+        }
+        let one = block(u);
+        let mut pairs = vec![vec![0.0; k_u * k_v]; one.states()];
+        let mut add = |state: usize, codes: &[u16], weight: f64| {
+            let (a, b) = (usize::from(codes[places[u].1]), usize::from(codes[places[v].1]));
+            pairs[state][a * k_v + b] += weight;
+        };
+        for state in 0..one.states() {
+            match one.combination(state) {
+                Some(codes) => add(state, &codes, 1.0),
+                None => one.others().for_each(|codes| add(state, &codes, 1.0 / one.unseen() as f64)),
+            }
+        }
+        Self { blocks, states: (one.states(), 1), given: (pairs, Vec::new()), k_v }
+    }
+
+    fn size(&self) -> usize {
+        self.states.0 * self.states.1
+    }
+
+    /// The place of a row of blocks in their joint distribution.
+    fn place(&self, row: &[u16]) -> usize {
+        let first = usize::from(row[self.blocks.0]);
+        if self.states.1 == 1 && self.given.1.is_empty() {
+            return first;
+        }
+        first * self.states.1 + usize::from(row[self.blocks.1])
+    }
+
+    /// The joint distribution of the columns from that of the blocks.
+    fn of_columns(&self, of_blocks: &[f64]) -> Vec<f64> {
+        let (first, second) = &self.given;
+        if second.is_empty() {
+            let mut joint = vec![0.0; first[0].len()];
+            for (p, pairs) in of_blocks.iter().zip(first) {
+                joint.iter_mut().zip(pairs).for_each(|(entry, pair)| *entry += p * pair);
+            }
+            return joint;
+        }
+        let mut joint = vec![0.0; first[0].len() * self.k_v];
+        for (s, left) in first.iter().enumerate() {
+            for (t, right) in second.iter().enumerate() {
+                let p = of_blocks[s * self.states.1 + t];
+                for (a, l) in left.iter().enumerate().filter(|(_, l)| **l > 0.0) {
+                    let line = &mut joint[a * self.k_v..(a + 1) * self.k_v];
+                    line.iter_mut().zip(right).for_each(|(entry, r)| *entry += p * l * r);
+                }
+            }
+        }
+        joint
     }
 }
 
@@ -151,46 +244,54 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-/// The joint distributions of two variables under random trees.
-struct Joints<'a, D: ?Sized> {
-    density: &'a D,
-    proposal: &'a Proposal,
-    u: usize,
-    v: usize,
+/// The joint distributions of two columns under random trees.
+struct Joints<'a> {
+    asked: &'a AskedModel<'a>,
+    /// The prior of each component.
+    proposals: Vec<Proposal>,
+    pair: Pair,
     seed: u64,
 }
 
-impl<D: Density + ?Sized> Joints<'_, D> {
+impl Joints<'_> {
     /// The mean over the first `trees` trees of a function of the joint distribution: the same trees every time.
     fn mean_of(&self, trees: usize, of: &(dyn Fn(&[f64]) -> Vec<f64> + Sync)) -> Vec<f64> {
-        let Self { density, proposal, u, v, seed } = *self;
-        let (states, tables) = (density.states(), density.tables());
-        let own = tables.offsets()[v]..tables.offsets()[v + 1];
-        let given: Vec<Evidence> = (0..states[u])
-            .map(|a| {
-                let mut likelihood = vec![0.0; states[u]];
-                likelihood[a] = 1.0;
-                let mut evidence = Evidence::none(states);
-                let set = evidence.soft(u, &likelihood);
+        let mixed = &self.asked.mixed;
+        let states = self.asked.blocks.states();
+        let shares: Vec<f64> = mixed.log_shares.iter().map(|log| log.exp()).collect();
+        let one_block = self.pair.given.1.is_empty();
+        // Every state of the first block in turn; nothing where there is no other.
+        let given: Vec<Evidence> = if one_block {
+            vec![Evidence::none(&states)]
+        } else {
+            let one = |state: usize| {
+                let mut evidence = Evidence::none(&states);
+                let set = evidence.set(self.pair.blocks.0, &[state]);
                 debug_assert!(set.is_ok());
                 evidence
-            })
-            .collect();
+            };
+            (0..self.pair.states.0).map(one).collect()
+        };
+        let offsets = mixed.parts[0].tables().offsets();
+        let asked_for = if one_block { self.pair.blocks.0 } else { self.pair.blocks.1 };
+        let own = offsets[asked_for]..offsets[asked_for + 1];
         let parts: Vec<Vec<f64>> = (0..trees.div_ceil(CHUNK))
             .into_par_iter()
             .map(|chunk| {
-                let mut rng = stream(seed, "trees of pairs", chunk as u64);
-                let mut messages = Messages::new(tables);
+                let mut rng = stream(self.seed, "trees of pairs", chunk as u64);
+                let mut messages: Vec<Messages<'_>> =
+                    mixed.parts.iter().map(|part| Messages::new(part.tables())).collect();
                 let mut sum: Vec<f64> = Vec::new();
-                let mut joint = vec![0.0; states[u] * states[v]];
+                let mut joint = vec![0.0; self.pair.size()];
                 for _ in chunk * CHUNK..trees.min((chunk + 1) * CHUNK) {
-                    let (tree, _) = proposal.draw(&mut rng);
-                    for (evidence, row) in given.iter().zip(joint.chunks_exact_mut(states[v])) {
-                        let p = messages.collect(&tree, evidence).exp();
-                        let posterior = &messages.distribute(&tree)[own.clone()];
+                    let part = if shares.len() > 1 { choose(&shares, rng.random()) } else { 0 };
+                    let (tree, _) = self.proposals[part].draw(&mut rng);
+                    for (evidence, row) in given.iter().zip(joint.chunks_exact_mut(own.len())) {
+                        let p = messages[part].collect(&tree, evidence).exp();
+                        let posterior = &messages[part].distribute(&tree)[own.clone()];
                         row.iter_mut().zip(posterior).for_each(|(entry, q)| *entry = p * q);
                     }
-                    let values = of(&joint);
+                    let values = of(&self.pair.of_columns(&joint));
                     sum.resize(values.len(), 0.0);
                     sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
                 }

@@ -26,38 +26,111 @@ pub(crate) enum Values<'a> {
     Ones(&'a [usize]),
 }
 
-impl Measure {
+/// What is measured, and what is made of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Functions<'a> {
+    pub measure: Measure,
+    /// Of the states of variables, sums are wanted: the states of columns, where variables are blocks of them.
+    pub projection: Option<&'a Projection>,
+}
+
+/// Sums of states that are wanted in place of the states.
+#[derive(Clone, Debug)]
+pub(crate) struct Projection {
+    /// Where the wanted functions of each column begin, and how many there are in all.
+    pub offsets: Vec<usize>,
+    /// For every state, the functions to which it adds, and how much.
+    pub parts: Vec<Vec<(usize, f64)>>,
+}
+
+impl Projection {
+    fn take(&self, state: usize, value: f64, to: &mut [f64]) {
+        self.parts[state].iter().for_each(|&(function, part)| to[function] += part * value);
+    }
+
+    /// The wanted functions of all states.
+    pub fn of(&self, values: &[f64]) -> Vec<f64> {
+        let mut wanted = vec![0.0; self.offsets[self.offsets.len() - 1]];
+        values.iter().enumerate().for_each(|(state, &value)| self.take(state, value, &mut wanted));
+        wanted
+    }
+}
+
+/// Memory to measure in.
+#[derive(Default)]
+pub(crate) struct Space {
+    ones: Vec<usize>,
+    wanted: Vec<f64>,
+}
+
+impl From<Measure> for Functions<'_> {
+    fn from(measure: Measure) -> Self {
+        Self { measure, projection: None }
+    }
+}
+
+impl Functions<'_> {
     /// How many functions there are.
-    pub fn functions<D: Density + ?Sized>(self, density: &D) -> usize {
+    pub fn count<D: Density + ?Sized>(self, density: &D) -> usize {
         let n = density.states().len();
-        match self {
-            Measure::Row | Measure::Posterior => density.tables().offsets()[n],
-            Measure::Edges => n * n,
-            Measure::Nothing => 0,
+        match (self.measure, self.projection) {
+            (Measure::Row | Measure::Posterior, Some(projection)) => {
+                projection.offsets[projection.offsets.len() - 1]
+            }
+            (Measure::Row | Measure::Posterior, None) => density.tables().offsets()[n],
+            (Measure::Edges, _) => n * n,
+            (Measure::Nothing, _) => 0,
         }
     }
 
-    /// The functions of a tree whose evidence `messages` has collected. `ones` is work space.
+    /// The functions of a tree whose evidence `messages` has collected.
     pub fn values<'a>(
         self,
         kind: Kind,
         tree: &RootedForest,
         messages: &'a mut Messages<'_>,
         rng: &mut (impl Rng + ?Sized),
-        ones: &'a mut Vec<usize>,
+        space: &'a mut Space,
     ) -> Values<'a> {
-        ones.clear();
-        match self {
-            Measure::Posterior => return Values::Dense(messages.distribute(tree)),
-            Measure::Row => {
-                if let Some(row) = messages.draw(tree, rng) {
-                    ones.extend(places(messages.offsets(), &row));
+        match self.measure {
+            Measure::Posterior => {
+                let values = messages.distribute(tree);
+                match self.projection {
+                    None => Values::Dense(values),
+                    Some(projection) => {
+                        space.wanted = projection.of(values);
+                        Values::Dense(&space.wanted)
+                    }
                 }
             }
-            Measure::Edges => ones.extend(edges(kind, tree)),
-            Measure::Nothing => {}
+            Measure::Row => {
+                let row = messages.draw(tree, rng);
+                self.of_row(messages.offsets(), row.as_deref().unwrap_or(&[]), space)
+            }
+            Measure::Edges => {
+                space.ones.clear();
+                space.ones.extend(edges(kind, tree));
+                Values::Ones(&space.ones)
+            }
+            Measure::Nothing => Values::Ones(&[]),
         }
-        Values::Ones(ones)
+    }
+
+    /// The functions of one row.
+    pub fn of_row<'a>(self, offsets: &[usize], row: &[u16], space: &'a mut Space) -> Values<'a> {
+        match self.projection {
+            None => {
+                space.ones.clear();
+                space.ones.extend(places(offsets, row));
+                Values::Ones(&space.ones)
+            }
+            Some(projection) => {
+                space.wanted.clear();
+                space.wanted.resize(projection.offsets[projection.offsets.len() - 1], 0.0);
+                places(offsets, row).for_each(|state| projection.take(state, 1.0, &mut space.wanted));
+                Values::Dense(&space.wanted)
+            }
+        }
     }
 }
 

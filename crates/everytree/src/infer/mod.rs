@@ -6,6 +6,7 @@
 mod block_gibbs;
 mod bridge;
 mod chains;
+mod columns;
 mod estimate;
 mod evidence;
 mod exact;
@@ -19,12 +20,12 @@ mod proposal;
 mod query;
 mod sample;
 mod semiring;
+mod whole;
 
 pub use crate::stream::seed_of;
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
 pub use importance::weighted_trees;
-pub use information::{divergence, entropy, mutual_information};
 pub use messages::Messages;
 pub use most_probable::{MostProbable, Search, most_probable};
 pub use query::{
@@ -32,6 +33,7 @@ pub use query::{
 };
 pub use sample::{Drawn, Sampling, sample};
 pub use semiring::FieldModel;
+pub use whole::AskedModel;
 
 use crate::model::ModelError;
 use crate::spanning::RateError;

@@ -10,9 +10,9 @@ use super::messages::Messages;
 use super::proposal::Proposal;
 use super::query::{A_SECOND, Method};
 use super::{InferError, exact};
-use crate::model::Density;
+use crate::model::{Density, Likelihood};
 use crate::spanning::FreshTrees;
-use crate::stream::stream;
+use crate::stream::{seed_of, stream};
 use crate::table::Table;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -54,38 +54,57 @@ const PATIENCE: usize = 8;
 
 /// The `count` most probable rows that agree with the evidence, the most probable first: proven where every row can be
 /// looked at, else the best that the search has found. Soft evidence weighs in; `log_p` is of the row alone.
-pub fn most_probable<D: Density + ?Sized>(
+pub fn most_probable<D: Density>(
     density: &D,
     evidence: &Evidence,
     count: usize,
     search: Search,
 ) -> Result<Vec<MostProbable>, InferError> {
-    let n = density.states().len();
+    let n = Density::states(density).len();
     if evidence.variables() != n {
         return Err(InferError::Variables { found: evidence.variables(), expected: n });
     }
+    let proven = Method::affordable(evidence, search.operations) == Method::Exact;
+    let rows = best_rows(density, &[density], evidence, count, search)?;
+    let likelihood = |row: &[u16]| log_likelihood(evidence, row);
+    Ok(rows
+        .into_iter()
+        .map(|(row, log)| MostProbable { log_p: log - likelihood(&row), row, proven })
+        .collect())
+}
+
+/// The best rows of a mixture of densities, whose likelihood `whole` is: each with the logarithm of its probability times
+/// its likelihood.
+pub(crate) fn best_rows(
+    whole: &dyn Likelihood,
+    parts: &[&dyn Density],
+    evidence: &Evidence,
+    count: usize,
+    search: Search,
+) -> Result<Vec<(Vec<u16>, f64)>, InferError> {
     let mut best = Best { count: count.max(1), rows: Vec::new(), seen: HashSet::new() };
-    let proven = Method::within(density, evidence, search.operations) == Method::Exact;
-    if proven {
-        exact::each(density, evidence, &mut |row, log| best.offer(row, log))?;
+    if Method::affordable(evidence, search.operations) == Method::Exact {
+        exact::each(whole, evidence, &mut |row, log| best.offer(row, log))?;
     } else {
-        let candidates = rows_of_trees(density, evidence, search)?;
-        best.judge(density, evidence, &candidates)?;
+        for (number, part) in parts.iter().enumerate() {
+            let seed = seed_of(search.seed, number as u64);
+            let trees = search.trees.div_ceil(parts.len());
+            match rows_of_trees(*part, evidence, Search { seed, trees, ..search }) {
+                Ok(candidates) => best.judge(whole, evidence, &candidates).map(drop)?,
+                Err(InferError::Unexplained { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
         let starts: Vec<(Vec<u16>, f64)> = best.rows.iter().take(search.climbs.max(1)).cloned().collect();
         for (number, start) in starts.into_iter().enumerate() {
-            climb(density, evidence, &mut best, start, search.seed, number as u64)?;
+            climb(whole, parts, evidence, &mut best, start, search.seed, number as u64)?;
         }
     }
     best.rows.truncate(best.count);
     if best.rows.is_empty() {
         return Err(InferError::Impossible);
     }
-    let likelihood = |row: &[u16]| log_likelihood(evidence, row);
-    Ok(best
-        .rows
-        .into_iter()
-        .map(|(row, log)| MostProbable { log_p: log - likelihood(&row), row, proven })
-        .collect())
+    Ok(best.rows)
 }
 
 /// The logarithm of what the evidence says of a row.
@@ -117,9 +136,9 @@ impl Best {
     }
 
     /// Computes rows that are new; gives back the best of them.
-    fn judge<D: Density + ?Sized>(
+    fn judge(
         &mut self,
-        density: &D,
+        density: &dyn Likelihood,
         evidence: &Evidence,
         rows: &[Vec<u16>],
     ) -> Result<Option<(Vec<u16>, f64)>, InferError> {
@@ -169,8 +188,9 @@ fn rows_of_trees<D: Density + ?Sized>(
 }
 
 /// From one row to better ones, cell by cell and tree by tree, until neither helps.
-fn climb<D: Density + ?Sized>(
-    density: &D,
+fn climb(
+    whole: &dyn Likelihood,
+    parts: &[&dyn Density],
     evidence: &Evidence,
     best: &mut Best,
     start: (Vec<u16>, f64),
@@ -179,9 +199,6 @@ fn climb<D: Density + ?Sized>(
 ) -> Result<(), InferError> {
     let (mut row, mut log) = start;
     let mut rng = stream(seed, "climbs", number);
-    let mut messages = Messages::new(density.tables());
-    let mut rates = density.rates().to_vec();
-    let mut trees = FreshTrees::new(density.kind(), row.len());
     let mut in_vain = 0;
     loop {
         // Every row that differs in one cell.
@@ -195,7 +212,7 @@ fn climb<D: Density + ?Sized>(
                 }
             }
         }
-        if let Some((better, found)) = best.judge(density, evidence, &neighbours)?
+        if let Some((better, found)) = best.judge(whole, evidence, &neighbours)?
             && found > log
         {
             (row, log) = (better, found);
@@ -203,20 +220,24 @@ fn climb<D: Density + ?Sized>(
             continue;
         }
         // Trees that explain this row, and the best row of each.
-        density.rates_at(&row, &mut rates);
+        let part = parts[in_vain % parts.len()];
+        let mut messages = Messages::new(part.tables());
+        let mut rates = part.rates().to_vec();
+        let mut trees = FreshTrees::new(part.kind(), row.len());
+        part.rates_at(&row, &mut rates);
         let mut proposals = Vec::new();
         for _ in 0..CHUNK {
             let tree = trees.draw(&rates, &mut rng)?;
             proposals.extend(messages.most_probable(&tree, evidence).map(|(row, _)| row));
         }
-        match best.judge(density, evidence, &proposals)? {
+        match best.judge(whole, evidence, &proposals)? {
             Some((better, found)) if found > log => {
                 (row, log) = (better, found);
                 in_vain = 0;
             }
             _ => in_vain += 1,
         }
-        if in_vain >= PATIENCE {
+        if in_vain >= PATIENCE.max(parts.len()) {
             return Ok(());
         }
     }

@@ -4,7 +4,7 @@ use super::chains::CHAINS;
 use super::estimate::{Estimate, Sums};
 use super::evidence::Evidence;
 use super::importance::draw;
-use super::measure::Measure;
+use super::measure::{Functions, Measure};
 use super::proposal::Proposal;
 use super::{InferError, block_gibbs, bridge, exact, gibbs};
 use crate::model::Density;
@@ -30,9 +30,14 @@ pub enum Method {
 
 impl Method {
     /// Enumeration where it takes no more than so many operations, else random trees that lean towards the evidence.
-    pub fn within<D: Density + ?Sized>(density: &D, evidence: &Evidence, operations: f64) -> Method {
+    pub fn within<D: Density + ?Sized>(_: &D, evidence: &Evidence, operations: f64) -> Method {
+        Self::affordable(evidence, operations)
+    }
+
+    /// The same, of any model.
+    pub(crate) fn affordable(evidence: &Evidence, operations: f64) -> Method {
         const MOST_ROWS: u64 = 1 << 20;
-        let cost = (density.states().len() as f64).powi(3) + 100.0;
+        let cost = (evidence.variables() as f64).powi(3) + 100.0;
         match exact::rows(evidence) {
             Some(rows) if rows <= MOST_ROWS && rows as f64 * cost <= operations => Method::Exact,
             _ => Method::Tilted,
@@ -111,13 +116,13 @@ const LEAST_SHARE_ALONE: f64 = 0.2;
 const LOOK: usize = 16 * FIRST;
 
 /// Means of what is measured, whatever that is.
-struct Found {
-    method: Method,
-    means: Vec<Estimate>,
-    log_evidence: Estimate,
-    effective: f64,
-    trees: usize,
-    r_hat: Option<f64>,
+pub(crate) struct Found {
+    pub method: Method,
+    pub means: Vec<Estimate>,
+    pub log_evidence: Estimate,
+    pub effective: f64,
+    pub trees: usize,
+    pub r_hat: Option<f64>,
 }
 
 /// The posterior of every state of every variable given the evidence.
@@ -128,8 +133,8 @@ pub fn posterior<D: Density + ?Sized>(
     effort: Effort<'_>,
 ) -> Result<Posterior, InferError> {
     let measure = if method == Method::Importance { Measure::Row } else { Measure::Posterior };
-    let question = Question::new(density, evidence, measure, effort)?;
-    Ok(by_variable(density, question.answer(method)?))
+    let question = Question::new(density, evidence, measure.into(), effort)?;
+    Ok(by_variable(density.tables().offsets(), question.answer(method)?))
 }
 
 /// The method that fits: enumeration where it is cheap; else trees that lean towards the evidence; and where hardly one of
@@ -139,8 +144,8 @@ pub fn posterior_by_what_fits<D: Density + ?Sized>(
     evidence: &Evidence,
     effort: Effort<'_>,
 ) -> Result<Posterior, InferError> {
-    let question = Question::new(density, evidence, Measure::Posterior, effort)?;
-    Ok(by_variable(density, question.answer_by_what_fits()?))
+    let question = Question::new(density, evidence, Measure::Posterior.into(), effort)?;
+    Ok(by_variable(density.tables().offsets(), question.answer_by_what_fits()?))
 }
 
 /// The probability of every edge of the tree given the evidence: exact for a complete row and where enumeration is cheap.
@@ -150,13 +155,8 @@ pub fn edges<D: Density + ?Sized>(
     effort: Effort<'_>,
 ) -> Result<EdgePosterior, InferError> {
     let effort = Effort { targets: &[], ..effort };
-    let found = Question::new(density, evidence, Measure::Edges, effort)?.answer_by_what_fits()?;
-    Ok(EdgePosterior {
-        method: found.method,
-        edges: found.means,
-        effective_sample_size: found.effective,
-        trees: found.trees,
-    })
+    let found = Question::new(density, evidence, Measure::Edges.into(), effort)?.answer_by_what_fits()?;
+    Ok(found.into_edges())
 }
 
 /// The logarithm of the probability of the evidence, to a tolerance on this logarithm.
@@ -165,7 +165,7 @@ pub fn log_evidence<D: Density + ?Sized>(
     evidence: &Evidence,
     effort: Effort<'_>,
 ) -> Result<Estimate, InferError> {
-    let question = Question::new(density, evidence, Measure::Nothing, effort)?;
+    let question = Question::new(density, evidence, Measure::Nothing.into(), effort)?;
     if Method::within(density, evidence, effort.operations) == Method::Exact {
         return Ok(question.answer(Method::Exact)?.log_evidence);
     }
@@ -177,10 +177,9 @@ pub fn log_evidence<D: Density + ?Sized>(
     question.bridge(&proposal)
 }
 
-fn by_variable<D: Density + ?Sized>(density: &D, found: Found) -> Posterior {
-    let offsets = density.tables().offsets();
-    let states =
-        (0..density.states().len()).map(|v| found.means[offsets[v]..offsets[v + 1]].to_vec()).collect();
+/// Means of functions that begin at these places for each variable.
+pub(crate) fn by_variable(offsets: &[usize], found: Found) -> Posterior {
+    let states = offsets.windows(2).map(|place| found.means[place[0]..place[1]].to_vec()).collect();
     Posterior {
         method: found.method,
         states,
@@ -191,11 +190,37 @@ fn by_variable<D: Density + ?Sized>(density: &D, found: Found) -> Posterior {
     }
 }
 
+impl Found {
+    pub fn into_edges(self) -> EdgePosterior {
+        EdgePosterior {
+            method: self.method,
+            edges: self.means,
+            effective_sample_size: self.effective,
+            trees: self.trees,
+        }
+    }
+}
+
+/// Means of functions by a method, or by what fits.
+pub(crate) fn means<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    functions: Functions<'_>,
+    method: Option<Method>,
+    effort: Effort<'_>,
+) -> Result<Found, InferError> {
+    let question = Question::new(density, evidence, functions, effort)?;
+    match method {
+        Some(method) => question.answer(method),
+        None => question.answer_by_what_fits(),
+    }
+}
+
 /// What is asked, of whom, and how exactly.
 struct Question<'a, D: ?Sized> {
     density: &'a D,
     evidence: &'a Evidence,
-    measure: Measure,
+    functions: Functions<'a>,
     effort: Effort<'a>,
     /// Places of the functions whose errors matter.
     wanted: Vec<std::ops::Range<usize>>,
@@ -205,34 +230,40 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
     fn new(
         density: &'a D,
         evidence: &'a Evidence,
-        measure: Measure,
+        functions: Functions<'a>,
         effort: Effort<'a>,
     ) -> Result<Self, InferError> {
         let n = density.states().len();
         if evidence.variables() != n {
             return Err(InferError::Variables { found: evidence.variables(), expected: n });
         }
-        let offsets = density.tables().offsets();
+        let offsets = match functions.projection {
+            Some(projection) => &projection.offsets,
+            None => density.tables().offsets(),
+        };
         let wanted = if effort.targets.is_empty() {
-            std::iter::once(0..measure.functions(density)).collect()
+            std::iter::once(0..functions.count(density)).collect()
         } else {
             effort.targets.iter().map(|&v| offsets[v]..offsets[v + 1]).collect()
         };
-        Ok(Self { density, evidence, measure, effort, wanted })
+        Ok(Self { density, evidence, functions, effort, wanted })
     }
 
     fn answer(&self, method: Method) -> Result<Found, InferError> {
-        let Self { density, evidence, measure, effort, .. } = self;
+        let Self { density, evidence, functions, effort, .. } = self;
         let sums = match method {
             Method::Exact => {
                 let rows = exact::rows(evidence);
                 if rows.is_none_or(|rows| rows > MOST_ROWS) {
                     return Err(InferError::TooManyRows { rows, most: MOST_ROWS });
                 }
-                let (means, log_evidence) = match measure {
+                let (means, log_evidence) = match functions.measure {
                     Measure::Edges => exact::edges(*density, evidence)?,
                     Measure::Nothing => (Vec::new(), exact::log_evidence(*density, evidence)?),
-                    Measure::Row | Measure::Posterior => exact::posterior(*density, evidence)?,
+                    Measure::Row | Measure::Posterior => {
+                        let (means, log) = exact::posterior(*density, evidence)?;
+                        (functions.projection.map_or(means.clone(), |projection| projection.of(&means)), log)
+                    }
                 };
                 if log_evidence == f64::NEG_INFINITY {
                     return Err(InferError::Impossible);
@@ -277,7 +308,7 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
     /// Trees as long as enough of them count; else chains, if they do better.
     fn answer_by_what_fits(&self) -> Result<Found, InferError> {
         // Edges are computed row by row.
-        let most = self.effort.operations * if self.measure == Measure::Edges { 0.1 } else { 1.0 };
+        let most = self.effort.operations * if self.functions.measure == Measure::Edges { 0.1 } else { 1.0 };
         if Method::within(self.density, self.evidence, most) == Method::Exact {
             return self.answer(Method::Exact);
         }
@@ -306,15 +337,16 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
     /// A first round with the edges between observed variables tilted; then half of the trees with all edges tilted by what
     /// the first found. Gives back the proposal, and the first round where it is enough.
     fn lean(&self) -> Result<(Proposal, Option<Sums>), InferError> {
-        let Self { density, evidence, measure, effort, .. } = *self;
+        let Self { density, evidence, functions, effort, .. } = *self;
         let first = Proposal::tilted(density, evidence)?;
         let trees = (effort.seed, "first trees");
-        let look = draw(density, evidence, &first, Measure::Posterior, trees, 0..FIRST);
+        let look = draw(density, evidence, &first, Measure::Posterior.into(), trees, 0..FIRST);
         if look.effective() == 0.0 {
             return Err(InferError::Unexplained { trees: FIRST });
         }
         let alike = look.effective() >= LEAST_SHARE_ALONE * look.draws() as f64;
-        if measure == Measure::Posterior && alike && self.good_enough(&look) {
+        let the_same = functions.measure == Measure::Posterior && functions.projection.is_none();
+        if the_same && alike && self.good_enough(&look) {
             return Ok((first, Some(look)));
         }
         let offsets = density.tables().offsets();
@@ -338,13 +370,13 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
     }
 
     fn trees(&self, proposal: &Proposal, trees: std::ops::Range<usize>) -> Sums {
-        draw(self.density, self.evidence, proposal, self.measure, (self.effort.seed, "trees"), trees)
+        draw(self.density, self.evidence, proposal, self.functions, (self.effort.seed, "trees"), trees)
     }
 
     fn good_enough(&self, sums: &Sums) -> bool {
         // A handful of heavy draws knows nothing of its own error.
         const LEAST_EFFECTIVE: f64 = 100.0;
-        let error = || match self.measure {
+        let error = || match self.functions.measure {
             Measure::Nothing => sums.log_mean_weight().standard_error,
             _ => {
                 let errors = self.wanted.iter().cloned().flatten().map(|i| sums.mean(i).standard_error);
@@ -382,7 +414,7 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
 
     /// Of what is drawn, not computed, a thing that never (or always) came is not certain for it.
     fn at_least(&self, mean: Estimate, effective: f64) -> Estimate {
-        match self.measure {
+        match self.functions.measure {
             Measure::Row | Measure::Edges => floored(mean, effective),
             Measure::Posterior | Measure::Nothing => mean,
         }
@@ -393,12 +425,12 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
     fn chains(&self, method: Method) -> Result<Found, InferError> {
         /// Chains whose halves differ by more than this have not mixed.
         const MOST_R_HAT: f64 = 1.1;
-        let Self { density, evidence, measure, effort, .. } = *self;
+        let Self { density, evidence, functions, effort, .. } = *self;
         let mut length = Longer::new(effort);
         let found = loop {
             let found = match method {
-                Method::Gibbs => gibbs::run(density, evidence, length.steps, effort.seed)?,
-                _ => block_gibbs::run(density, evidence, measure, length.steps, effort.seed)?,
+                Method::Gibbs => gibbs::run(density, evidence, functions, length.steps, effort.seed)?,
+                _ => block_gibbs::run(density, evidence, functions, length.steps, effort.seed)?,
             };
             length.allow_for(found.long, density.states().len());
             if !length.grow(self.worst(&found.estimates), found.r_hat <= MOST_R_HAT) {

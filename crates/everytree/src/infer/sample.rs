@@ -45,6 +45,23 @@ pub enum Drawn {
     },
 }
 
+impl Drawn {
+    /// The one that is further from exact draws.
+    pub(super) fn worse(self, other: Self) -> Self {
+        use Drawn::{Exactly, FromChains, FromPools};
+        match (self, other) {
+            (Exactly, how) | (how, Exactly) => how,
+            (FromChains { steps, r_hat }, FromChains { steps: others, r_hat: other }) => {
+                FromChains { steps: steps.max(others), r_hat: r_hat.max(other) }
+            }
+            (chains @ FromChains { .. }, _) | (_, chains @ FromChains { .. }) => chains,
+            (FromPools { pool, effective }, FromPools { pool: others, effective: other }) => {
+                FromPools { pool: pool.max(others), effective: effective.min(other) }
+            }
+        }
+    }
+}
+
 /// How rows are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
@@ -82,7 +99,7 @@ pub fn sample<D: Density + ?Sized>(
         return Ok((enumerated(density, evidence, count, seed)?, Drawn::Exactly));
     }
     let proposal = Proposal::tilted(density, evidence)?;
-    let look = draw(density, evidence, &proposal, Measure::Nothing, (seed, "trees before samples"), 0..LOOK);
+    let look = draw(density, evidence, &proposal, Measure::Nothing.into(), (seed, "trees before samples"), 0..LOOK);
     if look.effective() == 0.0 {
         return Err(InferError::Unexplained { trees: LOOK });
     }
@@ -151,7 +168,7 @@ fn from_chains<D: Density + ?Sized>(
 ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
     /// Steps of the chains that are looked at.
     const LOOK: usize = 320;
-    let look = block_gibbs::run(density, evidence, Measure::Posterior, LOOK, seed)?;
+    let look = block_gibbs::run(density, evidence, Measure::Posterior.into(), LOOK, seed)?;
     let alike = look.steps as f64 / look.effective;
     let steps = ((10.0 * alike).ceil() as usize).clamp(20, 2000);
     let start = Start::new(density, evidence)?;

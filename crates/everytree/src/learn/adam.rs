@@ -26,7 +26,7 @@ impl Adam {
     }
 
     /// A step uphill.
-    pub(crate) fn ascend(&mut self, parameters: &mut [f64], gradient: &[f64], scale: f64, rate: f64) {
+    pub(crate) fn ascend(&mut self, pieces: &mut [&mut [f64]], gradient: &[f64], scale: f64, rate: f64) {
         self.steps += 1;
         let mean_correction = 1.0 - MEAN_DECAY.powf(self.steps as f64);
         let square_correction = 1.0 - SQUARE_DECAY.powf(self.steps as f64);
@@ -36,13 +36,22 @@ impl Adam {
             *square = SQUARE_DECAY * *square + (1.0 - SQUARE_DECAY) * slope * slope;
             *parameter += rate * (*mean / mean_correction) / ((*square / square_correction).sqrt() + EPSILON);
         };
-        parameters
-            .par_chunks_mut(CHUNK)
-            .zip(gradient.par_chunks(CHUNK))
-            .zip(self.means.par_chunks_mut(CHUNK).zip(self.squares.par_chunks_mut(CHUNK)))
-            .for_each(|((parameters, gradient), (means, squares))| {
-                parameters.iter_mut().zip(gradient).zip(means.iter_mut().zip(squares)).for_each(step);
-            });
+        let (mut gradient, mut means, mut squares) = (gradient, &mut self.means[..], &mut self.squares[..]);
+        for piece in pieces {
+            let (own_gradient, rest) = gradient.split_at(piece.len());
+            gradient = rest;
+            let (own_means, rest) = std::mem::take(&mut means).split_at_mut(piece.len());
+            means = rest;
+            let (own_squares, rest) = std::mem::take(&mut squares).split_at_mut(piece.len());
+            squares = rest;
+            piece
+                .par_chunks_mut(CHUNK)
+                .zip(own_gradient.par_chunks(CHUNK))
+                .zip(own_means.par_chunks_mut(CHUNK).zip(own_squares.par_chunks_mut(CHUNK)))
+                .for_each(|((parameters, gradient), (means, squares))| {
+                    parameters.iter_mut().zip(gradient).zip(means.iter_mut().zip(squares)).for_each(step);
+                });
+        }
     }
 }
 
@@ -59,7 +68,7 @@ mod tests {
         for t in 1..=20 {
             let slope = |x: f64| -2.0 * (x - 3.0);
             let uphill = [2.0 * slope(x[0])];
-            adam.ascend(&mut x, &uphill, 0.5, 0.1);
+            adam.ascend(&mut [&mut x[..]], &uphill, 0.5, 0.1);
             m = 0.9 * m + 0.1 * slope(y);
             v = 0.999 * v + 0.001 * slope(y) * slope(y);
             let (m_hat, v_hat): (f64, f64) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.999f64.powi(t)));

@@ -1,7 +1,7 @@
 //! Log-likelihood of whole tables.
 
 use crate::forest::Backend;
-use crate::model::{Learnable, Moat, ModelError};
+use crate::model::{Component, ComponentStats, Learnable, Mixture, ModelError};
 use crate::table::Unique;
 
 /// Rows at once: the memory of an evaluation does not grow with the table.
@@ -40,12 +40,18 @@ pub fn evaluate<M: Learnable, B: Backend>(
         let out = &mut log_likelihood[some.clone()];
         model.log_likelihood(backend, &mut ready, data.table.some(some), out)?;
     }
+    log_likelihood.iter_mut().zip(&data.log_shares).for_each(|(log, share)| *log += share);
     let sum: f64 = log_likelihood.iter().zip(&data.weights).map(|(log, weight)| log * weight).sum();
     Ok(Evaluation { log_likelihood, mean: sum / data.rows() as f64 })
 }
 
-/// How probable every edge is given a row, on average over the rows, in the order of the weights of the model.
-pub fn edge_posteriors<B: Backend>(model: &Moat, data: &Unique, backend: &B) -> Result<Vec<f64>, ModelError> {
+/// For every component, the share of rows that are its own and whose tree has each edge: an `n × n` matrix in the layout of
+/// [`Kind`](crate::spanning::Kind). Over all components they add up to how probable every edge is given a row, on average.
+pub fn edge_posteriors<B: Backend>(
+    model: &Mixture<Component>,
+    data: &Unique,
+    backend: &B,
+) -> Result<Vec<Vec<f64>>, ModelError> {
     let mut ready = model.ready(backend)?;
     let mut stats = model.stats(&ready);
     let rows = data.table.rows();
@@ -57,7 +63,7 @@ pub fn edge_posteriors<B: Backend>(model: &Moat, data: &Unique, backend: &B) -> 
         model.log_likelihood(backend, &mut ready, codes, &mut log_likelihood[..some.len()])?;
         model.accumulate(backend, &mut ready, codes, &data.weights[some], &mut stats)?;
     }
-    let n = model.states().len();
-    let edges = (0..n).flat_map(|v| (0..v).map(move |u| (u, v)));
-    Ok(edges.map(|(u, v)| stats.edge(u, v) / stats.total()).collect())
+    let (n, total) = (model.states().len(), data.rows() as f64);
+    let edges = |stats: &ComponentStats| stats.edges(n).into_iter().map(|weight| weight / total).collect();
+    Ok(stats.components().iter().map(edges).collect())
 }

@@ -6,11 +6,15 @@
 mod adam;
 mod batches;
 mod evaluate;
+mod search;
 mod settings;
+mod start;
 mod state;
 
 pub use adam::Adam;
 pub use batches::{Split, split};
 pub use evaluate::{Evaluation, edge_posteriors, evaluate};
-pub use settings::{Settings, SettingsError};
+pub use search::{Components, Found, Plan, Rows, Running, Search, Trial, Tried, WatchSearch};
+pub use settings::{Optimiser, Settings, SettingsError};
+pub use start::{Family, Start};
 pub use state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};

@@ -3,9 +3,10 @@
 use super::adam::Adam;
 use super::batches::{Batch, order};
 use super::evaluate::evaluate;
-use super::settings::{Settings, SettingsError};
+use super::settings::{Optimiser, Settings, SettingsError};
+use crate::blocks::BlocksError;
 use crate::forest::Backend;
-use crate::model::{Learnable, ModelError};
+use crate::model::{Learnable, ModelError, Numbers};
 use crate::table::Unique;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -42,6 +43,8 @@ pub struct State<M> {
     pub adam: Adam,
     /// The average of the parameters, where one is kept.
     pub average: Option<Vec<f64>>,
+    /// The expected counts so far, where there is an [`Optimiser::Em`].
+    pub expected: Option<Vec<f64>>,
     /// All epochs so far; the first is the initialisation.
     pub history: Vec<Epoch>,
 }
@@ -74,6 +77,11 @@ pub enum Ended {
     Stopped,
 }
 
+/// With [`Optimiser::Em`], the newest counts have the weight `step` to the minus this.
+const FORGETTING: f64 = 0.6;
+/// Steps for which counts are only collected.
+const FIRST_STEPS: usize = 4;
+
 /// Why learning stopped short.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
@@ -84,6 +92,9 @@ pub enum LearnError {
     /// The model cannot be computed.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// Columns cannot be taken together.
+    #[error(transparent)]
+    Blocks(#[from] BlocksError),
     /// A likelihood or a derivative that is not a number.
     #[error(
         "epoch {epoch}, batch {batch}: {what} is not finite; the best model so far is kept; try a smaller --lr"
@@ -102,6 +113,9 @@ pub enum LearnError {
         /// The epoch, from 1.
         epoch: usize,
     },
+    /// Expectation–maximisation of a family whose tables have no closed form.
+    #[error("expectation–maximisation is for the directed family: the tables of this one are bound to its margins; use adam")]
+    NoClosedForm,
     /// No rows.
     #[error("there are no rows to {0}")]
     NoRows(&'static str),
@@ -110,8 +124,8 @@ pub enum LearnError {
 impl<M: Learnable> State<M> {
     /// Before the first epoch.
     pub fn new(model: M) -> Self {
-        let adam = Adam::new(model.parameters().len());
-        Self { best: model.clone(), model, adam, average: None, history: Vec::new() }
+        let adam = Adam::new(model.size());
+        Self { best: model.clone(), model, adam, average: None, expected: None, history: Vec::new() }
     }
 
     /// Epochs done.
@@ -150,7 +164,7 @@ impl<M: Learnable> State<M> {
         }
         let mut ready = self.model.ready(machine)?;
         let mut stats = self.model.stats(&ready);
-        let mut gradient = vec![0.0; self.model.parameters().len()];
+        let mut gradient = vec![0.0; self.model.size()];
         while self.epochs() < settings.epochs {
             let since_best = self.epochs().saturating_sub(self.best_epoch().map_or(0, |best| best.epoch));
             if settings.patience.is_some_and(|patience| since_best >= patience) {
@@ -172,7 +186,7 @@ impl<M: Learnable> State<M> {
             };
             let mut candidate = next.model.clone();
             if let Some(average) = &next.average {
-                candidate.parameters_mut().copy_from_slice(average);
+                candidate.set(average)?;
             }
             let valid = evaluate(&candidate, data.valid, judge)?.mean;
             if !valid.is_finite() {
@@ -204,6 +218,10 @@ impl<M: Learnable> State<M> {
         let batches = order.len().div_ceil(settings.batch);
         let mut batch = Batch::new(data.train);
         let mut log_likelihood = Vec::new();
+        let mut expected = None;
+        if let Some(sums) = self.expected.take() {
+            expected.insert(self.model.stats(ready)).set(&sums)?;
+        }
         let (mut sum, mut rows) = (0.0, 0);
         for (number, places) in order.chunks(settings.batch).enumerate() {
             let not_finite = |what| LearnError::NotFinite { epoch, batch: number + 1, what };
@@ -217,24 +235,44 @@ impl<M: Learnable> State<M> {
             if !total.is_finite() {
                 return Err(not_finite("the log-likelihood"));
             }
-            self.model.clear(stats);
+            stats.clear();
             self.model.accumulate(machine, ready, codes, &batch.weights, stats)?;
-            self.model.gradient(ready, stats, gradient);
-            if !gradient.iter().all(|slope| slope.is_finite()) {
-                return Err(not_finite("a derivative"));
-            }
             let step = (epoch - 1) * batches + number;
-            let rate = settings.rate(step, settings.epochs * batches);
-            self.adam.ascend(self.model.parameters_mut(), gradient, 1.0 / places.len() as f64, rate);
-            if !self.model.parameters().iter().all(|parameter| parameter.is_finite()) {
+            match settings.optimiser {
+                Optimiser::Adam => {
+                    self.model.gradient(ready, stats, gradient);
+                    let share = places.len() as f64 / order.len() as f64;
+                    self.model.regularise(&settings.regularisation, share, gradient);
+                    if !gradient.iter().all(|slope| slope.is_finite()) {
+                        return Err(not_finite("a derivative"));
+                    }
+                    let rate = settings.rate(step, settings.epochs * batches);
+                    let scale = 1.0 / places.len() as f64;
+                    self.adam.ascend(&mut self.model.pieces_mut(), gradient, scale, rate);
+                }
+                Optimiser::Em => {
+                    // The first counts are forgotten soon, so that the start does not matter for long.
+                    let take = (step as f64 + 1.0).powf(-FORGETTING);
+                    let scale = order.len() as f64 / places.len() as f64;
+                    let expected = expected.get_or_insert_with(|| self.model.stats(ready));
+                    expected.blend(stats, 1.0 - take, take * scale);
+                    // A few rows alone say nothing about most tables.
+                    if step >= FIRST_STEPS.min(batches - 1)
+                        && !self.model.maximise(ready, expected, None, &settings.regularisation)
+                    {
+                        return Err(LearnError::NoClosedForm);
+                    }
+                }
+            }
+            if !self.model.pieces().iter().all(|piece| piece.iter().all(|parameter| parameter.is_finite())) {
                 return Err(not_finite("a parameter"));
             }
             if let Some(decay) = settings.averaging {
-                let now = self.model.parameters();
-                let average = self.average.get_or_insert_with(|| now.to_vec());
+                let average = self.average.get_or_insert_with(|| self.model.to_vec());
+                let pieces = self.model.pieces();
                 average
                     .iter_mut()
-                    .zip(now)
+                    .zip(pieces.into_iter().flatten())
                     .for_each(|(mean, now)| *mean = decay * *mean + (1.0 - decay) * now);
             }
             sum += total;
@@ -251,6 +289,7 @@ impl<M: Learnable> State<M> {
                 return Ok(None);
             }
         }
+        self.expected = expected.map(|expected| expected.to_vec());
         Ok(Some(sum / rows as f64))
     }
 }

@@ -1,40 +1,44 @@
-//! The paper's family behind the door of inference.
+//! Families behind the door of inference.
 
-use super::moat::{Moat, Ready, edge, ratios_of};
+use super::moat::{edge, ratios_of};
 use super::pair::Margin;
-use super::{Density, Learnable, ModelError, TreeTables};
+use super::{Component, Density, Directed, Learnable, Moat, ModelError, TreeTables};
 use crate::forest::{Codes, Cpu, Tables};
 use crate::spanning::Kind;
 use std::sync::Mutex;
 
-/// A [`Moat`] made ready to be asked.
-pub struct Asked<'a> {
-    moat: &'a Moat,
+/// A model of one family made ready to be asked.
+pub struct Asked<'a, M: Learnable> {
+    model: &'a M,
     backend: Cpu<f64>,
-    ready: Mutex<Vec<Ready<Cpu<f64>>>>,
+    ready: Mutex<Vec<M::Ready<Cpu<f64>>>>,
     tables: TreeTables,
     weights: Vec<f64>,
-    /// `z`, where the rates of a tree are weights times this.
-    ratios: Tables,
+    /// Rates given a row are weights times these.
+    factors: Tables,
+}
+
+fn backend() -> Cpu<f64> {
+    Cpu::new().keeping(0)
 }
 
 impl Moat {
     /// Everything that questions need, computed once.
-    pub fn asked(&self) -> Result<Asked<'_>, ModelError> {
-        let backend = Cpu::new().keeping(0);
+    pub fn asked(&self) -> Result<Asked<'_, Moat>, ModelError> {
+        let backend = backend();
         let ready = self.ready(&backend)?;
         let n = self.states.len();
         let weights = self.weight_matrix();
         let rates = &ready.tables;
-        let ratios = Tables::build(Kind::Undirected, &self.states, |v, a, u, b| {
+        let factors = Tables::build(Kind::Undirected, &self.states, |v, a, u, b| {
             let weight = weights[v * n + u];
             if weight > 0.0 { rates.get(v, a, u, b) / weight } else { self.ratio(&ready.margins, v, a, u, b) }
         })?;
         let p: Vec<&[f64]> = ready.margins.iter().map(|margin| &margin.p[..]).collect();
         // P(b | a) = P(b) z(a, b)
         let tables =
-            TreeTables::build(&self.states, |u, a, v, b| p[v][b] * ratios.get(v, b, u, a), |v, b| p[v][b]);
-        Ok(Asked { moat: self, backend, ready: Mutex::new(vec![ready]), tables, weights, ratios })
+            TreeTables::build(&self.states, |u, a, v, b| p[v][b] * factors.get(v, b, u, a), |v, b| p[v][b]);
+        Ok(Asked { model: self, backend, ready: Mutex::new(vec![ready]), tables, weights, factors })
     }
 
     /// The ratio of one pair of states where the weight of the edge is zero.
@@ -46,9 +50,32 @@ impl Moat {
     }
 }
 
-impl Density for Asked<'_> {
+impl Directed {
+    /// Everything that questions need, computed once.
+    pub fn asked(&self) -> Result<Asked<'_, Directed>, ModelError> {
+        let backend = backend();
+        let ready = self.ready(&backend)?;
+        let factors = self.tables();
+        let given = |u: usize, a: usize, v: usize, b: usize| factors.get(v, b, u, a);
+        let tables = TreeTables::build(self.states(), given, |v, b| factors.get(v, b, v, b));
+        let weights = self.weights();
+        Ok(Asked { model: self, backend, ready: Mutex::new(vec![ready]), tables, weights, factors })
+    }
+}
+
+impl Component {
+    /// Everything that questions need, computed once.
+    pub fn asked(&self) -> Result<Box<dyn Density + '_>, ModelError> {
+        Ok(match self {
+            Component::Moat(moat) => Box::new(moat.asked()?),
+            Component::Directed(directed) => Box::new(directed.asked()?),
+        })
+    }
+}
+
+impl<M: Learnable> Density for Asked<'_, M> {
     fn states(&self) -> &[usize] {
-        &self.moat.states
+        self.model.states()
     }
 
     fn tables(&self) -> &TreeTables {
@@ -56,7 +83,7 @@ impl Density for Asked<'_> {
     }
 
     fn kind(&self) -> Kind {
-        Kind::Undirected
+        self.factors.kind()
     }
 
     fn rates(&self) -> &[f64] {
@@ -64,23 +91,28 @@ impl Density for Asked<'_> {
     }
 
     fn factor(&self, v: usize, a: usize, u: usize, b: usize) -> f64 {
-        self.ratios.get(v, a, u, b)
+        self.factors.get(v, a, u, b)
     }
 
     fn rates_at(&self, row: &[u16], rates: &mut [f64]) {
         let n = row.len();
-        let (offsets, ratios) = (self.ratios.offsets(), self.ratios.rates());
+        let undirected = self.kind() == Kind::Undirected;
+        let (offsets, factors) = (self.factors.offsets(), self.factors.rates());
         let total = offsets[n];
         let places: Vec<usize> =
             row.iter().zip(offsets).map(|(&state, first)| first + usize::from(state)).collect();
         for v in 0..n {
-            let ratios = &ratios[places[v] * total..][..total];
-            let weights = &self.weights[v * n..v * n + v];
-            let below = rates[v * n..v * n + v].iter_mut().zip(weights).zip(&places);
-            below.for_each(|((rate, weight), &place)| *rate = weight * ratios[place]);
-            rates[v * n + v] = 0.0;
+            let factors = &factors[places[v] * total..][..total];
+            let others = v * n..v * n + if undirected { v } else { n };
+            let line = rates[others.clone()].iter_mut().zip(&self.weights[others]).zip(&places);
+            line.for_each(|((rate, weight), &place)| *rate = weight * factors[place]);
+            if undirected {
+                rates[v * n + v] = 0.0;
+            }
         }
-        mirror(n, rates);
+        if undirected {
+            mirror(n, rates);
+        }
     }
 
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
@@ -88,9 +120,9 @@ impl Density for Asked<'_> {
         let spare = self.ready.lock().expect("nobody fails while holding it").pop();
         let mut ready = match spare {
             Some(ready) => ready,
-            None => self.moat.ready(&self.backend)?,
+            None => self.model.ready(&self.backend)?,
         };
-        let done = self.moat.log_likelihood(&self.backend, &mut ready, codes, out);
+        let done = self.model.log_likelihood(&self.backend, &mut ready, codes, out);
         self.ready.lock().expect("nobody fails while holding it").push(ready);
         done
     }

@@ -44,3 +44,19 @@ pub trait Density: Sync {
     /// The natural logarithm of the probability of complete rows; `-inf` where it is impossible.
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError>;
 }
+
+/// Rows whose probability can be computed.
+pub(crate) trait Likelihood: Sync {
+    fn states(&self) -> &[usize];
+    fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError>;
+}
+
+impl<D: Density + ?Sized> Likelihood for D {
+    fn states(&self) -> &[usize] {
+        Density::states(self)
+    }
+
+    fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
+        Density::log_p(self, codes, out)
+    }
+}

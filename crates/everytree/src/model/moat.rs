@@ -11,7 +11,7 @@
 
 use super::counts::mutual_information;
 use super::pair::{Margin, lambda, sinkhorn};
-use super::{Learnable, ModelError, PairCounts};
+use super::{Learnable, ModelError, Numbers, PairCounts};
 use crate::forest::frechet::Frechet;
 use crate::forest::{Backend, Codes, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
@@ -278,6 +278,16 @@ impl Moat {
         Ok(Self { states, pairs, parameters, layout })
     }
 
+    /// All parameters, in the order of the module's description.
+    pub fn parameters(&self) -> &[f64] {
+        &self.parameters
+    }
+
+    /// All parameters, to be changed.
+    pub fn parameters_mut(&mut self) -> &mut [f64] {
+        &mut self.parameters
+    }
+
     /// How pair tables are parameterised.
     pub fn pairs(&self) -> Pairs {
         self.pairs
@@ -419,17 +429,29 @@ impl MoatStats {
     }
 }
 
+impl Numbers for Moat {
+    fn pieces(&self) -> Vec<&[f64]> {
+        vec![&self.parameters]
+    }
+
+    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+        vec![&mut self.parameters]
+    }
+}
+
+impl Numbers for MoatStats {
+    fn pieces(&self) -> Vec<&[f64]> {
+        vec![self.counts.sums(), &self.singles, std::slice::from_ref(&self.total)]
+    }
+
+    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+        vec![self.counts.sums_mut(), &mut self.singles, std::slice::from_mut(&mut self.total)]
+    }
+}
+
 impl Learnable for Moat {
     type Ready<B: Backend> = Ready<B>;
     type Stats = MoatStats;
-
-    fn parameters(&self) -> &[f64] {
-        &self.parameters
-    }
-
-    fn parameters_mut(&mut self) -> &mut [f64] {
-        &mut self.parameters
-    }
 
     fn states(&self) -> &[usize] {
         &self.states
@@ -530,12 +552,6 @@ impl Learnable for Moat {
     fn stats<B: Backend>(&self, ready: &Ready<B>) -> MoatStats {
         let singles = vec![0.0; self.states.iter().sum()];
         MoatStats { counts: Counts::new(&ready.tables), singles, total: 0.0 }
-    }
-
-    fn clear(&self, stats: &mut MoatStats) {
-        stats.counts.clear();
-        stats.singles.fill(0.0);
-        stats.total = 0.0;
     }
 
     fn accumulate<B: Backend>(

@@ -3,36 +3,94 @@
 //! [`Moat`] is the family of the paper. What the learner needs of a family is [`Learnable`].
 
 mod asked;
+mod clusters;
+mod component;
 mod counts;
 mod density;
+mod directed;
+mod mixture;
 mod moat;
 mod pair;
 mod tree;
+mod whole;
 
 pub use asked::Asked;
+pub use clusters::clusters;
+pub use component::{Component, ComponentReady, ComponentStats};
 pub use counts::PairCounts;
+pub(crate) use counts::mutual_information;
 pub use density::Density;
+pub(crate) use density::Likelihood;
+pub use directed::{Directed, DirectedReady, DirectedStats};
+pub use mixture::{Mixture, MixtureReady, MixtureStats};
 pub use moat::{Moat, MoatStats, Pairs, Ready};
 pub use tree::TreeTables;
+pub use whole::Model;
 
 use crate::forest::{Backend, Codes, ForestError};
 use crate::spanning::RateError;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A family of distributions with parameters in one flat vector of unbounded numbers.
+/// Something that is nothing but numbers, lying in pieces: parameters, or sums over rows.
+pub trait Numbers {
+    /// All of them, piece by piece.
+    fn pieces(&self) -> Vec<&[f64]>;
+    /// All of them, to be changed.
+    fn pieces_mut(&mut self) -> Vec<&mut [f64]>;
+
+    /// How many there are.
+    fn size(&self) -> usize {
+        self.pieces().iter().map(|piece| piece.len()).sum()
+    }
+
+    /// All of them in one vector.
+    fn to_vec(&self) -> Vec<f64> {
+        self.pieces().concat()
+    }
+
+    /// Takes all of them from one vector, which must have as many.
+    fn set(&mut self, numbers: &[f64]) -> Result<(), ModelError> {
+        let (found, expected) = (numbers.len(), self.size());
+        if found != expected {
+            return Err(ModelError::Length { what: "a list of numbers".to_owned(), found, expected });
+        }
+        let mut rest = numbers;
+        for piece in self.pieces_mut() {
+            let (own, tail) = rest.split_at(piece.len());
+            piece.copy_from_slice(own);
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    /// All zero.
+    fn clear(&mut self) {
+        self.pieces_mut().into_iter().for_each(|piece| piece.fill(0.0));
+    }
+
+    /// `keep` times these and `take` times others.
+    ///
+    /// # Panics
+    /// When there are not as many others.
+    fn blend(&mut self, others: &Self, keep: f64, take: f64) {
+        for (piece, other) in self.pieces_mut().into_iter().zip(others.pieces()) {
+            assert_eq!(piece.len(), other.len(), "as many numbers");
+            piece.iter_mut().zip(other).for_each(|(own, other)| *own = keep * *own + take * other);
+        }
+    }
+}
+
+/// A family of distributions whose parameters are unbounded numbers; nothing that was made ready sees a change of them.
 ///
 /// The walk of a batch: [`Learnable::ready`] whenever the parameters have changed, [`Learnable::log_likelihood`] of the
 /// rows, [`Learnable::accumulate`] what they say with a weight each, [`Learnable::gradient`] from that.
-pub trait Learnable: Clone + Send + Sync {
+pub trait Learnable: Numbers + Clone + Send + Sync {
     /// What is computed once per change of the parameters, for one machine.
-    type Ready<B: Backend>;
+    type Ready<B: Backend>: Send + Sync;
     /// What is added up over rows.
-    type Stats;
+    type Stats: Numbers + Send + Sync;
 
-    /// All parameters.
-    fn parameters(&self) -> &[f64];
-    /// All parameters, to be changed; nothing that was made ready before sees it.
-    fn parameters_mut(&mut self) -> &mut [f64];
     /// The number of states of every variable.
     fn states(&self) -> &[usize];
 
@@ -53,8 +111,6 @@ pub trait Learnable: Clone + Send + Sync {
 
     /// Nothing added up yet.
     fn stats<B: Backend>(&self, ready: &Self::Ready<B>) -> Self::Stats;
-    /// Back to that.
-    fn clear(&self, stats: &mut Self::Stats);
 
     /// Adds up what the rows of the last [`Learnable::log_likelihood`] say, each times its weight.
     fn accumulate<B: Backend>(
@@ -68,6 +124,40 @@ pub trait Learnable: Clone + Send + Sync {
 
     /// The derivatives of `Σ weight · log p(row)` by every parameter.
     fn gradient<B: Backend>(&self, ready: &Self::Ready<B>, stats: &Self::Stats, gradient: &mut [f64]);
+
+    /// Adds `share` times the derivatives of [`Learnable::log_prior`] by every parameter.
+    fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
+        let _ = (by, share, gradient);
+    }
+
+    /// What is thought of the parameters before any data, up to a constant.
+    fn log_prior(&self, by: &Regularisation) -> f64 {
+        let _ = by;
+        0.0
+    }
+
+    /// Expectation–maximisation: the parameters that fit what was added up, smoothed by what `parent` added up; false
+    /// where there is no closed form.
+    fn maximise<B: Backend>(
+        &mut self,
+        ready: &Self::Ready<B>,
+        stats: &Self::Stats,
+        parent: Option<&Self::Stats>,
+        by: &Regularisation,
+    ) -> bool {
+        let _ = (ready, stats, parent, by);
+        false
+    }
+}
+
+/// How parameters are kept from following the data too closely. Zero: not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Regularisation {
+    /// Of the components of a mixture, towards their mean: as many times half the square of the distance counts as
+    /// nats of the whole data.
+    pub shrinkage: f64,
+    /// Rows of even chance added to every line of every free table.
+    pub smoothing: f64,
 }
 
 /// Why a model cannot be.
@@ -127,6 +217,18 @@ pub enum ModelError {
     /// Weights that connect nothing: there is no spanning tree.
     #[error("the edge weights leave some variable unconnected: there is no tree to average over")]
     NoTree,
+    /// A mixture of nothing.
+    #[error("a mixture needs at least one component")]
+    NoComponents,
+    /// A share that is none.
+    #[error("a component has the share {0}; shares are positive")]
+    Share(f64),
+    /// Components over different variables.
+    #[error("the components of a mixture have different variables")]
+    OtherVariables,
+    /// Components of different families.
+    #[error("the components of a mixture are of different families")]
+    OtherFamilies,
     /// Parameters that are not numbers.
     #[error("parameter {place} is {value}")]
     NotANumber {

@@ -1,0 +1,171 @@
+//! Columns that are modelled together, as people ask for it.
+
+use crate::data::plural;
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use everytree::blocks::{Limits, exclusive, informative};
+use everytree::schema::Schema;
+use everytree::table::Unique;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// Which columns are taken as one variable.
+#[derive(Args)]
+pub struct Together {
+    /// Columns modelled jointly, exact over all their combinations: `none`, `auto` (what validation prefers), or a FILE with
+    /// one block a line, its columns separated by commas.
+    #[arg(long, default_value = "none", value_name = "none|auto|FILE")]
+    blocks: PathBuf,
+    /// With --blocks auto: most combinations of a block; several limits are tried one by one.
+    #[arg(long, default_value = "6,12,24", value_name = "N,N", value_delimiter = ',')]
+    block_states: Vec<usize>,
+    /// Columns modelled jointly, by name; * stands for anything (repeatable).
+    #[arg(long, value_name = "PATTERN")]
+    group: Vec<String>,
+}
+
+/// Most columns of a block that is found by itself.
+const MOST_COLUMNS: usize = 8;
+/// Least mutual information of what is merged, in nats.
+const LEAST_INFORMATION: f64 = 0.02;
+
+impl Together {
+    /// Ways to group the columns; if there are several, the best is to be found.
+    pub fn groupings(
+        &self,
+        schema: &Schema,
+        data: &Unique,
+        note: &impl Fn(String),
+    ) -> Result<Vec<Vec<Vec<usize>>>> {
+        let mut asked: Vec<Vec<usize>> = Vec::new();
+        for pattern in &self.group {
+            let columns: Vec<usize> = (0..schema.variables.len())
+                .filter(|&v| matches(pattern, &schema.variables[v].name))
+                .collect();
+            if columns.len() < 2 {
+                bail!("--group {pattern}: {} of that name; at least two are needed", plural(columns.len(), "column"));
+            }
+            asked.push(columns);
+        }
+        let auto = self.blocks == Path::new("auto");
+        if !auto && self.blocks != Path::new("none") {
+            asked.extend(read(&self.blocks, schema)?);
+        }
+        once(&asked, schema)?;
+        let states = schema.states();
+        let free: Vec<bool> = {
+            let taken: HashSet<usize> = asked.iter().flatten().copied().collect();
+            (0..states.len()).map(|v| !taken.contains(&v)).collect()
+        };
+        // Groups of the columns that nobody has asked about.
+        let of_the_rest = |groups: Vec<Vec<usize>>| -> Vec<Vec<usize>> {
+            groups.into_iter().filter(|group| group.iter().all(|&v| free[v])).collect()
+        };
+        let one_hot = of_the_rest(exclusive(&states, data));
+        if !auto {
+            if let Some(group) = one_hot.first() {
+                note(format!(
+                    "note: {} never meet{}: they look like one column taken apart (one-hot); --blocks auto or --group \
+                     takes such columns as one variable",
+                    words(schema, group),
+                    if one_hot.len() > 1 { format!(", nor do {} more groups", one_hot.len() - 1) } else { String::new() }
+                ));
+            }
+            return Ok(vec![asked]);
+        }
+        let mut groupings = vec![asked.clone()];
+        if !one_hot.is_empty() {
+            note(format!(
+                "note: {} never meet (one-hot){}; tried as one variable",
+                words(schema, &one_hot[0]),
+                if one_hot.len() > 1 { format!(", and {} more groups", one_hot.len() - 1) } else { String::new() }
+            ));
+            groupings.push([asked.clone(), one_hot].concat());
+        }
+        for &most in &self.block_states {
+            let limits = Limits { states: most, columns: MOST_COLUMNS, information: LEAST_INFORMATION };
+            let found = of_the_rest(informative(&states, data, limits));
+            if !found.is_empty() {
+                groupings.push([asked.clone(), found].concat());
+            }
+        }
+        groupings.dedup();
+        Ok(groupings)
+    }
+}
+
+/// The first columns of a group, by name.
+fn words(schema: &Schema, group: &[usize]) -> String {
+    const MOST: usize = 6;
+    let names: Vec<&str> = group.iter().take(MOST).map(|&v| schema.variables[v].name.as_str()).collect();
+    let more = if group.len() > MOST { ", …" } else { "" };
+    format!("columns {}{more}", names.join(", "))
+}
+
+/// No column may be in two groups.
+fn once(groups: &[Vec<usize>], schema: &Schema) -> Result<()> {
+    let mut seen = HashSet::new();
+    match groups.iter().flatten().find(|&&column| !seen.insert(column)) {
+        Some(&column) => bail!("column {:?} is in two blocks", schema.variables[column].name),
+        None => Ok(()),
+    }
+}
+
+/// One block a line, its columns separated by commas.
+fn read(path: &Path, schema: &Schema) -> Result<Vec<Vec<usize>>> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .comment(Some(b'#'))
+        .from_path(path)
+        .with_context(|| format!("--blocks {}: none, auto, or a file", path.display()))?;
+    let mut groups = Vec::new();
+    for (line, record) in reader.records().enumerate() {
+        let at = || format!("{}: block {}", path.display(), line + 1);
+        let record = record.with_context(at)?;
+        let columns: Result<Vec<usize>> =
+            record.iter().map(|name| crate::given::column(schema, name)).collect();
+        groups.push(columns.with_context(at)?);
+    }
+    Ok(groups)
+}
+
+/// Does a name fit a pattern in which * stands for anything?
+fn matches(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(place) => rest = &rest[place + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_anything() {
+        for (pattern, name, fits) in [
+            ("color_*", "color_red", true),
+            ("color_*", "color_", true),
+            ("color_*", "colour_red", false),
+            ("*_red", "color_red", true),
+            ("a*b*c", "a1b2b3c", true),
+            ("a*b*c", "acb", false),
+            ("ab*ba", "aba", false),
+            ("plain", "plain", true),
+            ("plain", "plainer", false),
+            ("*", "anything", true),
+        ] {
+            assert_eq!(matches(pattern, name), fits, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! Questions to a whole model: components weighed by how well each explains the evidence, blocks taken apart into columns.
+//!
+//! Every component is a mixture of trees of its own, and answers for itself, by the method that fits it; what the answers
+//! together are worth follows from the probability that each component gives to the evidence:
+//!
+//! ```text
+//! P(x | e) = Σ_k ω_k P_k(x | e),   ω_k = π_k P_k(e) / Σ_j π_j P_j(e)
+//! ```
+
+use super::columns::{a_row, best_rows as rows_of_blocks, for_the_best, of_blocks, projection};
+use super::estimate::Estimate;
+use super::evidence::Evidence;
+use super::importance::draw;
+use super::measure::{Functions, Measure};
+use super::most_probable::{MostProbable, Search, best_rows};
+use super::proposal::Proposal;
+use super::query::{
+    EdgePosterior, Effort, Found, Method, Posterior, by_variable, log_evidence, means,
+};
+use super::sample::{Drawn, Sampling, sample};
+use super::{InferError, exact};
+use crate::blocks::Blocks;
+use crate::forest::Codes;
+use crate::model::{Density, Likelihood, Model, ModelError};
+use crate::spanning::Kind;
+use crate::stream::{seed_of, stream};
+use crate::table::Table;
+use rand::RngExt;
+
+/// A model made ready to be asked about its columns.
+pub struct AskedModel<'a> {
+    pub(super) blocks: Blocks,
+    /// The number of states of every column.
+    pub(super) columns: Vec<usize>,
+    pub(super) mixed: Mixed<'a>,
+}
+
+/// Densities over blocks, mixed.
+pub(super) struct Mixed<'a> {
+    pub parts: Vec<Box<dyn Density + 'a>>,
+    /// Logarithms of shares that add up to 1.
+    pub log_shares: Vec<f64>,
+}
+
+/// Components with less of the posterior than this, as far as a first look tells, are asked in short only.
+const SMALL: f64 = 1e-4;
+/// Trees of a first look, and of a short question.
+const LOOK: usize = 256;
+const SHORT: usize = 1024;
+/// Shares of components among samples are found to this error of their logarithms.
+const SHARE_ERROR: f64 = 0.02;
+
+impl Likelihood for Mixed<'_> {
+    fn states(&self) -> &[usize] {
+        self.parts[0].states()
+    }
+
+    fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
+        if let [part] = &self.parts[..] {
+            return part.log_p(codes, out);
+        }
+        let mut all = vec![0.0; out.len() * self.parts.len()];
+        for ((part, share), logs) in
+            self.parts.iter().zip(&self.log_shares).zip(all.chunks_exact_mut(out.len().max(1)))
+        {
+            part.log_p(codes, logs)?;
+            logs.iter_mut().for_each(|log| *log += share);
+        }
+        for (row, log) in out.iter_mut().enumerate() {
+            let logs: Vec<f64> = all.iter().skip(row).step_by(self.len(&all)).copied().collect();
+            *log = log_sum(&logs);
+        }
+        Ok(())
+    }
+}
+
+impl Mixed<'_> {
+    /// Rows of a list with one number per row and part.
+    fn len(&self, all: &[f64]) -> usize {
+        all.len() / self.parts.len()
+    }
+}
+
+fn log_sum(logs: &[f64]) -> f64 {
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most == f64::NEG_INFINITY {
+        return most;
+    }
+    most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln()
+}
+
+impl Model {
+    /// Everything that questions need, computed once.
+    pub fn asked(&self) -> Result<AskedModel<'_>, ModelError> {
+        let parts: Result<Vec<_>, _> =
+            self.mixture().components().iter().map(|component| component.asked()).collect();
+        Ok(AskedModel::new(self.blocks().clone(), parts?, &self.mixture().shares()))
+    }
+}
+
+impl<'a> AskedModel<'a> {
+    /// Densities over blocks of columns, with shares that add up to 1.
+    ///
+    /// # Panics
+    /// When there is not one share for each, or they are about other blocks.
+    pub fn new(blocks: Blocks, parts: Vec<Box<dyn Density + 'a>>, shares: &[f64]) -> Self {
+        assert_eq!(parts.len(), shares.len(), "one share for each");
+        assert!(parts.iter().all(|part| part.states() == blocks.states()), "of these blocks");
+        let log_shares = shares.iter().map(|share| share.ln()).collect();
+        Self { columns: blocks.column_states(), blocks, mixed: Mixed { parts, log_shares } }
+    }
+
+    /// The number of states of every column.
+    pub fn states(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Which columns are taken together.
+    pub fn blocks(&self) -> &Blocks {
+        &self.blocks
+    }
+
+    /// Which trees are mixed.
+    pub fn kind(&self) -> Kind {
+        self.mixed.parts[0].kind()
+    }
+
+    /// The natural logarithm of the probability of complete rows; `-inf` where it is impossible.
+    pub fn log_p(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
+        let encoded = self.blocks.encode(table);
+        let mut log_p = vec![0.0; table.rows()];
+        self.mixed.log_p(encoded.codes(), &mut log_p)?;
+        for (row, log) in log_p.iter_mut().enumerate() {
+            *log += self.blocks.log_share(|block| encoded.get(row, block));
+        }
+        Ok(log_p)
+    }
+
+    fn check(&self, evidence: &Evidence) -> Result<Evidence, InferError> {
+        let (found, expected) = (evidence.variables(), self.columns.len());
+        if found != expected {
+            return Err(InferError::Variables { found, expected });
+        }
+        Ok(of_blocks(&self.blocks, evidence))
+    }
+
+    /// The posterior of every state of every column given the evidence: by a method, or by what fits.
+    pub fn posterior(
+        &self,
+        evidence: &Evidence,
+        method: Option<Method>,
+        effort: Effort<'_>,
+    ) -> Result<Posterior, InferError> {
+        let of_blocks = self.check(evidence)?;
+        let projection = projection(&self.blocks, &self.columns, evidence);
+        let measure = if method == Some(Method::Importance) { Measure::Row } else { Measure::Posterior };
+        let functions = Functions { measure, projection: projection.as_ref() };
+        let found = self.mixed.ask(&of_blocks, functions, method, effort)?;
+        Ok(match &projection {
+            Some(projection) => by_variable(&projection.offsets, found),
+            None => by_variable(self.mixed.parts[0].tables().offsets(), found),
+        })
+    }
+
+    /// The probability of every edge between blocks given the evidence, whichever component it is of.
+    pub fn edges(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<EdgePosterior, InferError> {
+        let effort = Effort { targets: &[], ..effort };
+        let of_blocks = self.check(evidence)?;
+        Ok(self.mixed.ask(&of_blocks, Measure::Edges.into(), None, effort)?.into_edges())
+    }
+
+    /// The logarithm of the probability of the evidence, to a tolerance on this logarithm.
+    pub fn log_evidence(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Estimate, InferError> {
+        let of_blocks = self.check(evidence)?;
+        self.mixed.log_evidence(&of_blocks, effort)
+    }
+
+    /// What `P(evidence)` can be computed by: enumeration within so many operations, or random trees.
+    pub fn method_within(&self, evidence: &Evidence, operations: f64) -> Result<Method, InferError> {
+        Ok(Method::affordable(&self.check(evidence)?, operations / self.mixed.parts.len() as f64))
+    }
+
+    /// Draws `count` rows given the evidence. Without evidence, and where enumeration is cheap, exactly.
+    pub fn sample(
+        &self,
+        evidence: &Evidence,
+        count: usize,
+        sampling: Sampling,
+    ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
+        let of_blocks = self.check(evidence)?;
+        let (rows, drawn) = self.mixed.sample(&of_blocks, count, sampling)?;
+        if self.blocks.is_none() {
+            return Ok((rows, drawn));
+        }
+        let mut rng = stream(sampling.seed, "columns of samples", 0);
+        let rows = rows.iter().map(|row| a_row(&self.blocks, evidence, row, &mut rng)).collect();
+        Ok((rows, drawn))
+    }
+
+    /// The `count` most probable rows that agree with the evidence, the most probable first: proven where every row can be
+    /// looked at, else the best that the search has found. Soft evidence weighs in; `log_p` is of the row alone.
+    pub fn most_probable(
+        &self,
+        evidence: &Evidence,
+        count: usize,
+        search: Search,
+    ) -> Result<Vec<MostProbable>, InferError> {
+        self.check(evidence)?;
+        let of_blocks = for_the_best(&self.blocks, evidence);
+        let parts: Vec<&dyn Density> = self.mixed.parts.iter().map(|part| &**part).collect();
+        let search = Search { operations: search.operations / parts.len() as f64, ..search };
+        let proven = Method::affordable(&of_blocks, search.operations) == Method::Exact;
+        let found = best_rows(&self.mixed, &parts, &of_blocks, count, search)?;
+        // A row of blocks may stand for several rows of columns.
+        let mut table = Table::new(&self.columns);
+        let mut rows = Vec::new();
+        for (row, _) in found {
+            for row in rows_of_blocks(&self.blocks, evidence, &row, count.max(1)) {
+                table.push(&row);
+                rows.push(row);
+            }
+        }
+        let likelihood = |row: &[u16]| -> f64 {
+            row.iter().enumerate().map(|(v, &state)| evidence.of(v)[usize::from(state)].ln()).sum()
+        };
+        let log_p = self.log_p(&table)?;
+        let mut best: Vec<(f64, MostProbable)> = rows
+            .into_iter()
+            .zip(log_p)
+            .map(|(row, log_p)| (log_p + likelihood(&row), MostProbable { row, log_p, proven }))
+            .collect();
+        best.sort_by(|a, b| b.0.total_cmp(&a.0));
+        best.truncate(count.max(1));
+        Ok(best.into_iter().map(|(_, row)| row).collect())
+    }
+}
+
+impl Mixed<'_> {
+    /// The logarithm of `π_k P_k(e)` of every component, as far as a first look tells; `-inf` where nothing explains it.
+    fn look(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Vec<f64>, InferError> {
+        let operations = effort.operations / self.parts.len() as f64;
+        let one = |(k, part): (usize, &Box<dyn Density + '_>)| -> Result<f64, InferError> {
+            if Method::affordable(evidence, operations) == Method::Exact {
+                return Ok(exact::log_evidence(&**part, evidence)?);
+            }
+            let proposal = Proposal::tilted(&**part, evidence)?;
+            let trees = (seed_of(effort.seed, k as u64), "first look");
+            Ok(draw(&**part, evidence, &proposal, Measure::Nothing.into(), trees, 0..LOOK)
+                .log_mean_weight()
+                .value)
+        };
+        let logs: Result<Vec<f64>, _> = self.parts.iter().enumerate().map(one).collect();
+        Ok(logs?.into_iter().zip(&self.log_shares).map(|(log, share)| log + share).collect())
+    }
+
+    /// What is left to do for each component: its effort, or none where it does not explain the evidence at all.
+    fn efforts<'e>(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'e>,
+    ) -> Result<Vec<Option<Effort<'e>>>, InferError> {
+        let logs = self.look(evidence, effort)?;
+        let all = log_sum(&logs);
+        let weights: Vec<f64> = logs.iter().map(|log| (log - all).exp()).collect();
+        let many = weights.iter().filter(|weight| **weight >= SMALL).count().max(1) as f64;
+        let one = |(k, weight): (usize, &f64)| {
+            if all > f64::NEG_INFINITY && *weight == 0.0 {
+                return None;
+            }
+            let (seed, operations) = (seed_of(effort.seed, k as u64), effort.operations / self.parts.len() as f64);
+            let own = Effort { seed, operations, ..effort };
+            Some(if *weight < SMALL {
+                Effort { trees: effort.trees.min(SHORT), tolerance: None, ..own }
+            } else {
+                // Errors of components add up as squares, each with its weight.
+                let tolerance = effort.tolerance.map(|most| most / (weight * many.sqrt()).min(1.0));
+                Effort { tolerance, ..own }
+            })
+        };
+        Ok(weights.iter().enumerate().map(one).collect())
+    }
+
+    /// Asks every component, and weighs the answers.
+    fn ask(
+        &self,
+        evidence: &Evidence,
+        functions: Functions<'_>,
+        method: Option<Method>,
+        effort: Effort<'_>,
+    ) -> Result<Found, InferError> {
+        if let [part] = &self.parts[..] {
+            return means(&**part, evidence, functions, method, effort);
+        }
+        let mut answers: Vec<(f64, Found)> = Vec::new();
+        let mut asked: Vec<(&dyn Density, Effort<'_>)> = Vec::new();
+        let mut refused = InferError::Impossible;
+        for ((part, share), own) in self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?) {
+            let Some(own) = own else { continue };
+            match means(&**part, evidence, functions, method, own) {
+                Ok(found) => {
+                    answers.push((*share, found));
+                    asked.push((&**part, own));
+                }
+                Err(error @ (InferError::Impossible | InferError::Unexplained { .. })) => refused = error,
+                Err(error) => return Err(error),
+            }
+        }
+        if answers.is_empty() {
+            return Err(refused);
+        }
+        // Where components differ, what each gives to the evidence counts as much as what it answers.
+        if let Some(tolerance) = effort.tolerance {
+            let weights = weights_of(&answers);
+            for (((_, found), weight), (part, own)) in answers.iter_mut().zip(weights).zip(asked) {
+                if weight * (1.0 - weight) * found.log_evidence.standard_error > tolerance {
+                    let own = Effort { tolerance: Some(tolerance / (weight * (1.0 - weight))), ..own };
+                    found.log_evidence = log_evidence(part, evidence, own)?;
+                }
+            }
+        }
+        Ok(weigh(answers))
+    }
+
+    fn log_evidence(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Estimate, InferError> {
+        if let [part] = &self.parts[..] {
+            return log_evidence(&**part, evidence, effort);
+        }
+        let parts = self.log_evidences(evidence, effort)?;
+        Ok(total(&parts.into_iter().flatten().collect::<Vec<_>>()))
+    }
+
+    /// `log π_k P_k(e)` of every component; none of those that do not explain the evidence.
+    fn log_evidences(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'_>,
+    ) -> Result<Vec<Option<Estimate>>, InferError> {
+        let mut refused = InferError::Impossible;
+        let mut found = Vec::new();
+        for ((part, share), own) in self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?) {
+            found.push(match own.map(|own| log_evidence(&**part, evidence, own)) {
+                Some(Ok(log)) => Some(Estimate { value: log.value + share, ..log }),
+                Some(Err(error @ (InferError::Impossible | InferError::Unexplained { .. }))) => {
+                    refused = error;
+                    None
+                }
+                Some(Err(error)) => return Err(error),
+                None => None,
+            });
+        }
+        match found.iter().any(Option::is_some) {
+            true => Ok(found),
+            false => Err(refused),
+        }
+    }
+
+    fn sample(
+        &self,
+        evidence: &Evidence,
+        count: usize,
+        sampling: Sampling,
+    ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
+        if let [part] = &self.parts[..] {
+            return sample(&**part, evidence, count, sampling);
+        }
+        let given = (0..evidence.variables()).any(|v| evidence.is_given(v));
+        let logs: Vec<f64> = if given {
+            let effort = Effort {
+                seed: sampling.seed,
+                tolerance: Some(SHARE_ERROR),
+                operations: sampling.operations,
+                ..Effort::default()
+            };
+            let parts = self.log_evidences(evidence, effort)?;
+            parts.iter().map(|part| part.map_or(f64::NEG_INFINITY, |log| log.value)).collect()
+        } else {
+            self.log_shares.clone()
+        };
+        let all = log_sum(&logs);
+        let weights: Vec<f64> = logs.iter().map(|log| (log - all).exp()).collect();
+        let mut rng = stream(sampling.seed, "components of samples", 0);
+        let chosen: Vec<usize> = (0..count).map(|_| choose(&weights, rng.random())).collect();
+        let mut drawn = Drawn::Exactly;
+        let mut own: Vec<std::vec::IntoIter<Vec<u16>>> = Vec::new();
+        for (k, part) in self.parts.iter().enumerate() {
+            let count = chosen.iter().filter(|&&other| other == k).count();
+            if count == 0 {
+                own.push(Vec::new().into_iter());
+                continue;
+            }
+            let (seed, operations) =
+                (seed_of(sampling.seed, k as u64), sampling.operations / self.parts.len() as f64);
+            let (rows, how) = sample(&**part, evidence, count, Sampling { seed, operations })?;
+            drawn = drawn.worse(how);
+            own.push(rows.into_iter());
+        }
+        let rows = chosen.into_iter().filter_map(|k| own[k].next()).collect();
+        Ok((rows, drawn))
+    }
+}
+
+/// The place that a number between 0 and 1 falls on.
+pub(super) fn choose(weights: &[f64], at: f64) -> usize {
+    let mut left = at * weights.iter().sum::<f64>();
+    let mut last = 0;
+    for (k, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
+        left -= weight;
+        last = k;
+        if left < 0.0 {
+            break;
+        }
+    }
+    last
+}
+
+/// The logarithm of a sum of which the logarithms of the terms are known.
+fn total(parts: &[Estimate]) -> Estimate {
+    let logs: Vec<f64> = parts.iter().map(|part| part.value).collect();
+    let value = log_sum(&logs);
+    let square = |part: &Estimate| ((part.value - value).exp() * part.standard_error).powi(2);
+    Estimate { value, standard_error: parts.iter().map(square).sum::<f64>().sqrt() }
+}
+
+/// `log π_k P_k(e)` of components that have answered.
+fn logs_of(answers: &[(f64, Found)]) -> Vec<Estimate> {
+    let log = |(share, found): &(f64, Found)| Estimate {
+        value: found.log_evidence.value + share,
+        ..found.log_evidence
+    };
+    answers.iter().map(log).collect()
+}
+
+/// How much the answer of each component counts.
+fn weights_of(answers: &[(f64, Found)]) -> Vec<f64> {
+    let logs = logs_of(answers);
+    let all = total(&logs).value;
+    logs.iter().map(|log| (log.value - all).exp()).collect()
+}
+
+/// The answers of components together, by the delta method.
+fn weigh(answers: Vec<(f64, Found)>) -> Found {
+    let (logs, weights) = (logs_of(&answers), weights_of(&answers));
+    let log_evidence = total(&logs);
+    let functions = answers[0].1.means.len();
+    let means = (0..functions)
+        .map(|i| {
+            let value: f64 =
+                answers.iter().zip(&weights).map(|((_, found), weight)| weight * found.means[i].value).sum();
+            let square = |(((_, found), weight), log): ((&(f64, Found), &f64), &Estimate)| {
+                let own = weight * found.means[i].standard_error;
+                let share = weight * (found.means[i].value - value) * log.standard_error;
+                own * own + share * share
+            };
+            let squares: f64 = answers.iter().zip(&weights).zip(&logs).map(square).sum();
+            Estimate { value, standard_error: squares.sqrt() }
+        })
+        .collect();
+    let worth: f64 =
+        answers.iter().zip(&weights).map(|((_, found), weight)| weight * weight / found.effective).sum();
+    // The method that had to be taken for whatever counts.
+    let counting = answers.iter().zip(&weights).filter(|(_, weight)| **weight >= SMALL).map(|((_, found), _)| found);
+    let method = counting.clone().map(|found| found.method).max_by_key(|method| *method as usize);
+    Found {
+        method: method.unwrap_or(answers[0].1.method),
+        means,
+        log_evidence,
+        effective: if worth > 0.0 { 1.0 / worth } else { f64::INFINITY },
+        trees: answers.iter().map(|(_, found)| found.trees).sum(),
+        r_hat: counting.filter_map(|found| found.r_hat).reduce(f64::max),
+    }
+}

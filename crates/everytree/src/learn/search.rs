@@ -1,0 +1,261 @@
+//! One fit after the other: which columns belong together, and how many components pay.
+//!
+//! What comes next is a function of what came out before, so a search can be put aside between any two epochs like a
+//! single fit.
+
+use super::settings::Settings;
+use super::start::Start;
+use super::state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};
+use crate::blocks::Blocks;
+use crate::forest::Backend;
+use crate::model::{Component, Mixture, Model, ModelError};
+use crate::table::{Table, Unique};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// What is tried.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Ways to group columns; where there are several, a short fit of each decides.
+    pub groupings: Vec<Vec<Vec<usize>>>,
+    /// How many components.
+    pub components: Components,
+    /// Epochs of a short fit.
+    pub look: usize,
+    /// How models begin.
+    pub start: Start,
+}
+
+/// How many components a mixture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Components {
+    /// So many.
+    Just(usize),
+    /// Twice as many as before as long as validation gets better, up to so many.
+    UpTo(usize),
+}
+
+/// One fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Which grouping of the plan.
+    pub grouping: usize,
+    /// How many components.
+    pub components: usize,
+    /// A short fit, to compare groupings only.
+    pub look: bool,
+}
+
+/// What came out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tried {
+    /// What was tried.
+    pub trial: Trial,
+    /// The best mean log-likelihood of validation rows.
+    pub valid: f64,
+    /// After how many epochs.
+    pub best_epoch: usize,
+    /// Epochs in all.
+    pub epochs: usize,
+}
+
+impl Plan {
+    /// One fit of columns as they are.
+    pub fn simple(start: Start, components: usize) -> Self {
+        Self { groupings: vec![Vec::new()], components: Components::Just(components), look: 1, start }
+    }
+
+    /// What to try next, if anything.
+    pub fn next(&self, tried: &[Tried]) -> Option<Trial> {
+        let looks: Vec<&Tried> = tried.iter().filter(|tried| tried.trial.look).collect();
+        if self.groupings.len() > 1 && looks.len() < self.groupings.len() {
+            return Some(Trial { grouping: looks.len(), components: 1, look: true });
+        }
+        // The first of the best.
+        let grouping = looks
+            .iter()
+            .copied()
+            .reduce(|best, next| if next.valid > best.valid { next } else { best })
+            .map_or(0, |best| best.trial.grouping);
+        let fits: Vec<&Tried> = tried.iter().filter(|tried| !tried.trial.look).collect();
+        let components = match (self.components, &fits[..]) {
+            (Components::Just(components), []) => components,
+            (Components::Just(_), _) => return None,
+            (Components::UpTo(_), []) => 1,
+            (Components::UpTo(most), [before @ .., last]) => {
+                let worse = before.iter().any(|before| before.valid >= last.valid);
+                if worse || last.trial.components >= most {
+                    return None;
+                }
+                (2 * last.trial.components).min(most)
+            }
+        };
+        Some(Trial { grouping, components, look: false })
+    }
+}
+
+/// A search on its way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// What is tried.
+    pub plan: Plan,
+    /// What is done.
+    pub tried: Vec<Tried>,
+    /// The best of what is done, short fits aside.
+    pub best: Option<Found>,
+    /// What is under way.
+    pub running: Option<Running>,
+}
+
+/// The model of a fit, and its epochs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// As validated best.
+    pub model: Model,
+    /// All epochs; the first is the initialisation.
+    pub history: Vec<Epoch>,
+}
+
+/// A fit under way.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Running {
+    /// Which.
+    pub trial: Trial,
+    /// Its columns.
+    pub blocks: Blocks,
+    /// Of the learning.
+    pub state: State<Mixture<Component>>,
+}
+
+/// Rows of columns to learn from, and to choose by.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    /// For gradients.
+    pub train: &'a Table,
+    /// For validation.
+    pub valid: &'a Table,
+    /// The number of states of every column.
+    pub states: &'a [usize],
+}
+
+/// Someone who watches a search, and may stop it.
+pub trait WatchSearch {
+    /// After a batch.
+    fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
+        let _ = (trial, progress);
+        ControlFlow::Continue(())
+    }
+
+    /// After an epoch, the initialisation among them.
+    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
+        let _ = search;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Nobody.
+impl WatchSearch for () {}
+
+impl Search {
+    /// Before the first fit.
+    pub fn new(plan: Plan) -> Self {
+        Self { plan, tried: Vec::new(), best: None, running: None }
+    }
+
+    /// Goes on until there is nothing left to try, or someone stops it.
+    pub fn run<B: Backend, J: Backend>(
+        &mut self,
+        rows: Rows<'_>,
+        settings: &Settings,
+        machine: &B,
+        judge: &J,
+        watch: &mut dyn WatchSearch,
+    ) -> Result<Ended, LearnError> {
+        let columns = rows.train.unique();
+        let mut ended = Ended::Done;
+        loop {
+            let mut running = match self.running.take() {
+                Some(running) => running,
+                None => match self.plan.next(&self.tried) {
+                    Some(trial) => self.begin(trial, rows, &columns)?,
+                    None => return Ok(ended),
+                },
+            };
+            let trial = running.trial;
+            let (train, valid) = (running.blocks.unique(rows.train), running.blocks.unique(rows.valid));
+            let settings = Settings {
+                epochs: if trial.look { self.plan.look.min(settings.epochs) } else { settings.epochs },
+                ..settings.clone()
+            };
+            let mut inside = Inside { search: self.clone(), trial, blocks: running.blocks.clone(), watch };
+            let data = Data { train: &train, valid: &valid };
+            let result = running.state.run(data, &settings, machine, judge, &mut inside);
+            match result {
+                Ok(Ended::Stopped) | Err(_) => {
+                    self.running = Some(running);
+                    return result;
+                }
+                Ok(how) => ended = how,
+            }
+            self.finish(running)?;
+        }
+    }
+
+    fn begin(&self, trial: Trial, rows: Rows<'_>, columns: &Unique) -> Result<Running, LearnError> {
+        let groups = &self.plan.groupings[trial.grouping];
+        let blocks = Blocks::new(rows.states, groups, columns)?;
+        let train = blocks.unique(rows.train);
+        let model = self.plan.start.model(&blocks.states(), &train, trial.components)?;
+        Ok(Running { trial, blocks, state: State::new(model) })
+    }
+
+    fn finish(&mut self, running: Running) -> Result<(), ModelError> {
+        let Running { trial, blocks, state } = running;
+        let Some(best) = state.best_epoch() else { return Ok(()) };
+        let tried = Tried { trial, valid: best.valid, best_epoch: best.epoch, epochs: state.epochs() };
+        let better = self.tried.iter().all(|before| before.trial.look || before.valid < tried.valid);
+        if !trial.look && better {
+            self.best = Some(Found { model: Model::new(blocks, state.best)?, history: state.history });
+        }
+        self.tried.push(tried);
+        Ok(())
+    }
+
+    /// The best model so far: of what is done, or of what is under way. Nothing before the first validation.
+    pub fn found(&self) -> Result<Option<Found>, ModelError> {
+        let under_way = match &self.running {
+            Some(running) if !running.state.history.is_empty() => Some(Found {
+                model: Model::new(running.blocks.clone(), running.state.best.clone())?,
+                history: running.state.history.clone(),
+            }),
+            _ => None,
+        };
+        let valid = |found: &Found| found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
+        Ok(match (&self.best, under_way) {
+            (Some(best), Some(other)) if valid(&other) > valid(best) => Some(other),
+            (Some(best), _) => Some(best.clone()),
+            (None, other) => other,
+        })
+    }
+}
+
+/// Shows the search to whoever watches it, as it is between two epochs.
+struct Inside<'a> {
+    search: Search,
+    trial: Trial,
+    blocks: Blocks,
+    watch: &'a mut dyn WatchSearch,
+}
+
+impl Watch<Mixture<Component>> for Inside<'_> {
+    fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
+        self.watch.batch(&self.trial, progress)
+    }
+
+    fn epoch(&mut self, state: &State<Mixture<Component>>) -> ControlFlow<()> {
+        self.search.running =
+            Some(Running { trial: self.trial, blocks: self.blocks.clone(), state: state.clone() });
+        self.watch.epoch(&self.search)
+    }
+}

@@ -1,0 +1,85 @@
+//! Where learning begins.
+
+use crate::model::{
+    Component, Directed, Mixture, Moat, ModelError, PairCounts, Pairs, clusters,
+};
+use crate::table::Unique;
+use serde::{Deserialize, Serialize};
+
+/// A family of mixtures of all trees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// The paper's: spanning trees, shared margins.
+    Moat,
+    /// Rooted forests, free tables.
+    Directed,
+}
+
+/// How a model is made before the first step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// Of which family.
+    pub family: Family,
+    /// How the pair tables of the paper's family are parameterised.
+    pub pairs: Pairs,
+    /// Rows of even chance added to the counts.
+    pub pseudo_rows: f64,
+    /// At random instead of from counts.
+    pub random: bool,
+    /// Of everything that is left to chance.
+    pub seed: u64,
+}
+
+/// So much of every row belongs to all components alike at the start, so that none begins with few rows.
+const IN_COMMON: f64 = 0.5;
+
+impl Start {
+    /// A mixture of so many components for variables with so many states: from counts, each component from the rows of a
+    /// cluster; or at random.
+    pub fn model(
+        &self,
+        states: &[usize],
+        data: &Unique,
+        components: usize,
+    ) -> Result<Mixture<Component>, ModelError> {
+        if self.random {
+            let one = |k: usize| self.random(states.to_vec(), crate::stream::seed_of(self.seed, k as u64));
+            let made: Result<Vec<_>, _> = (0..components).map(one).collect();
+            return Mixture::new(made?, &vec![1.0; components]);
+        }
+        if components == 1 {
+            return Ok(Mixture::one(self.counted(states, data, &data.weights)?));
+        }
+        let belonging = clusters(data, states, components, self.seed);
+        let total: f64 = data.weights.iter().sum();
+        let mut shares = Vec::new();
+        let mut made = Vec::new();
+        for k in 0..components {
+            let own = belonging.iter().skip(k).step_by(components);
+            let share = own.clone().zip(&data.weights).map(|(part, weight)| part * weight).sum::<f64>() / total;
+            let weights: Vec<f64> = own
+                .zip(&data.weights)
+                .map(|(part, weight)| weight * ((1.0 - IN_COMMON) * part + IN_COMMON * share))
+                .collect();
+            made.push(self.counted(states, data, &weights)?);
+            shares.push(share * total + 1.0);
+        }
+        Mixture::new(made, &shares)
+    }
+
+    fn counted(&self, states: &[usize], data: &Unique, weights: &[f64]) -> Result<Component, ModelError> {
+        let counts = PairCounts::new(states, &data.table, weights);
+        Ok(match self.family {
+            Family::Moat => Component::Moat(Moat::from_counts(&counts, self.pairs, self.pseudo_rows)?),
+            Family::Directed => Component::Directed(Directed::from_counts(&counts, self.pseudo_rows)?),
+        })
+    }
+
+    fn random(&self, states: Vec<usize>, seed: u64) -> Result<Component, ModelError> {
+        Ok(match self.family {
+            Family::Moat => Component::Moat(Moat::random(states, self.pairs, seed)?),
+            Family::Directed => Component::Directed(Directed::random(states, seed)?),
+        })
+    }
+}

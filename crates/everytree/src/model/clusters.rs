@@ -1,0 +1,87 @@
+//! Rows that resemble each other: a mixture of independent columns, where the components of larger mixtures start.
+
+use crate::stream::stream;
+use crate::table::Unique;
+use rand::RngExt;
+use rayon::prelude::*;
+
+/// Times through the data.
+const ROUNDS: usize = 30;
+/// Rows of the overall margins that every cluster is smoothed with.
+const SMOOTHING: f64 = 2.0;
+
+/// How much every row belongs to each of `clusters` clusters: line by line for the distinct rows, adding up to 1 each.
+///
+/// Expectation–maximisation of a mixture in which columns are independent within a cluster, from rows drawn by seed.
+pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> Vec<f64> {
+    let rows = data.table.rows();
+    if clusters == 1 {
+        return vec![1.0; rows];
+    }
+    let offsets: Vec<usize> = std::iter::once(0)
+        .chain(states.iter().scan(0, |sum, &count| {
+            *sum += count;
+            Some(*sum)
+        }))
+        .collect();
+    let size = offsets[states.len()];
+    let codes = data.table.codes();
+    let total: f64 = data.weights.iter().sum();
+    let mut overall = vec![0.0; size];
+    for (row, weight) in data.weights.iter().enumerate() {
+        (0..states.len()).for_each(|v| overall[offsets[v] + codes.get(row, v)] += weight);
+    }
+    for v in 0..states.len() {
+        let even = 1.0 / states[v] as f64;
+        overall[offsets[v]..offsets[v + 1]].iter_mut().for_each(|p| *p = (*p + even) / (total + 1.0));
+    }
+    let mut rng = stream(seed, "clusters", clusters as u64);
+    let mut log_p: Vec<Vec<f64>> = (0..clusters)
+        .map(|_| {
+            let row = data.of_row[rng.random_range(0..data.of_row.len())] as usize;
+            let mut p: Vec<f64> = overall.iter().map(|p| 0.5 * p).collect();
+            (0..states.len()).for_each(|v| p[offsets[v] + codes.get(row, v)] += 0.5);
+            p.into_iter().map(f64::ln).collect()
+        })
+        .collect();
+    let mut log_share = vec![-(clusters as f64).ln(); clusters];
+    let mut belonging = vec![0.0; rows * clusters];
+    for _ in 0..ROUNDS {
+        belonging.par_chunks_mut(clusters).enumerate().for_each(|(row, line)| {
+            for (k, log) in line.iter_mut().enumerate() {
+                let cells = (0..states.len()).map(|v| log_p[k][offsets[v] + codes.get(row, v)]);
+                *log = log_share[k] + cells.sum::<f64>();
+            }
+            softmax(line);
+        });
+        let made: Vec<(f64, Vec<f64>)> = (0..clusters)
+            .into_par_iter()
+            .map(|k| {
+                let mut counts = vec![0.0; size];
+                let mut weight = 0.0;
+                for row in 0..rows {
+                    let part = belonging[row * clusters + k] * data.weights[row];
+                    weight += part;
+                    (0..states.len()).for_each(|v| counts[offsets[v] + codes.get(row, v)] += part);
+                }
+                let smooth = |(count, overall): (&f64, &f64)| {
+                    ((count + SMOOTHING * overall) / (weight + SMOOTHING)).ln()
+                };
+                (weight, counts.iter().zip(&overall).map(smooth).collect())
+            })
+            .collect();
+        for (k, (weight, cluster)) in made.into_iter().enumerate() {
+            log_share[k] = ((weight + 1.0) / (total + clusters as f64)).ln();
+            log_p[k] = cluster;
+        }
+    }
+    belonging
+}
+
+/// Logarithms to shares that add up to 1.
+pub(super) fn softmax(line: &mut [f64]) {
+    let most = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    line.iter_mut().for_each(|log| *log = (*log - most).exp());
+    let sum: f64 = line.iter().sum();
+    line.iter_mut().for_each(|part| *part /= sum);
+}

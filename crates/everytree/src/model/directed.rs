@@ -1,0 +1,501 @@
+//! The mixture of all rooted forests, with free conditional tables.
+//!
+//! ```text
+//! p(x) = Σ_forests Π_v ( ρ_v P_v(x_v) if v is a root, else w_{u→v} P(x_v | x_u) with its parent u ) / F(w, ρ)
+//! ```
+//!
+//! Every forest is a distribution whatever its tables are, so nothing has to agree with anything: any number of states, one
+//! free table for every ordered pair, one for every root. The paper's family is the limit of symmetric weights, tables
+//! with common margins and rare roots.
+//!
+//! Parameters, in one vector: the logarithms of the weights, a square matrix with a line for every variable (its parents in
+//! order; itself: as a root); then the logits of the tables, a square matrix over all states of all variables: line
+//! `v:b`, column `u:a` is the logit of `P(x_v = b | x_u = a)`, and `v:b`, `v:b` that of `P_v(b)`. (Other places within one
+//! variable are nothing, and zero.)
+
+use super::counts::mutual_information;
+use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation};
+use crate::forest::{Backend, Codes, Counts, Tables};
+use crate::spanning::{Elimination, Kind};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use rayon::prelude::*;
+
+/// Weights of pairs that tell nothing about each other at the start, as mutual information in nats.
+const LEAST_INFORMATION: f64 = 1e-7;
+/// The weight of all roots together at the start.
+const ROOTS: f64 = 0.02;
+/// No probability comes out of counts below this.
+const LEAST_PROBABILITY: f64 = 1e-12;
+/// Added to expected numbers of edges when they are compared with found ones.
+const LEAST_COUNT: f64 = 1e-2;
+/// Weights further than this below the largest of a variable (as logarithms) count as that far.
+const LEAST_LOG_WEIGHT: f64 = -300.0;
+
+/// A mixture of all rooted forests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Directed {
+    states: Vec<usize>,
+    offsets: Vec<usize>,
+    parameters: Vec<f64>,
+}
+
+/// A [`Directed`] made ready for a machine.
+pub struct DirectedReady<B: Backend> {
+    pub(super) tables: Tables,
+    prepared: B::Prepared,
+    trace: B::Trace,
+    log_prior: f64,
+    /// How probable every parent is before any data; on the diagonal: to be a root.
+    prior: Vec<f64>,
+    /// Probabilities, where the logits lie.
+    p: Vec<f64>,
+}
+
+/// Expected counts of parents by states.
+pub struct DirectedStats {
+    counts: Counts,
+    total: f64,
+}
+
+impl DirectedStats {
+    /// The weight of all rows together.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// The weight of rows in which u is the parent of v; `u = v`: in which v is a root.
+    pub fn parent(&self, v: usize, u: usize) -> f64 {
+        self.counts.edge(v, u)
+    }
+}
+
+impl<B: Backend> DirectedReady<B> {
+    /// How probable u is as the parent of v before any data, at `v · n + u`; `v · n + v`: v as a root.
+    pub fn prior(&self) -> &[f64] {
+        &self.prior
+    }
+}
+
+impl Directed {
+    fn blank(states: Vec<usize>) -> Result<Self, ModelError> {
+        if states.is_empty() {
+            return Err(ModelError::NoVariables);
+        }
+        Tables::check(&states)?;
+        let mut offsets = vec![0];
+        states.iter().for_each(|&count| offsets.push(offsets[offsets.len() - 1] + count));
+        let total = offsets[states.len()];
+        let parameters = vec![0.0; states.len().pow(2) + total * total];
+        Ok(Self { states, offsets, parameters })
+    }
+
+    /// From parameters in the order of the module's description.
+    pub fn from_parameters(states: Vec<usize>, parameters: Vec<f64>) -> Result<Self, ModelError> {
+        let mut directed = Self::blank(states)?;
+        let (found, expected) = (parameters.len(), directed.parameters.len());
+        if found != expected {
+            return Err(ModelError::Length { what: "the list of parameters".to_owned(), found, expected });
+        }
+        directed.parameters = parameters;
+        directed.check()?;
+        Ok(directed)
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        match self.parameters.iter().position(|value| !value.is_finite()) {
+            Some(place) => Err(ModelError::NotANumber { place, value: self.parameters[place] }),
+            None => Ok(()),
+        }
+    }
+
+    /// From counts: margins smoothed by `pseudo_rows` rows spread evenly over all states, every line of every table by as many
+    /// rows with these margins, mutual informations as weights either way, and rare roots.
+    pub fn from_counts(counts: &PairCounts, pseudo_rows: f64) -> Result<Self, ModelError> {
+        let mut directed = Self::blank(counts.states().to_vec())?;
+        let Self { states, offsets, parameters } = &mut directed;
+        let (n, size) = (states.len(), offsets[states.len()]);
+        let total = counts.total() + pseudo_rows;
+        let margins: Vec<Vec<f64>> = (0..n)
+            .map(|v| {
+                let even = pseudo_rows / states[v] as f64;
+                (0..states[v]).map(|b| (counts.single(v, b) + even) / total).collect()
+            })
+            .collect();
+        let (weights, logits) = parameters.split_at_mut(n * n);
+        let (states, offsets, margins) = (&states[..], &offsets[..], &margins[..]);
+        let lines = by_variable(offsets, logits).into_par_iter().zip(weights.par_chunks_exact_mut(n));
+        lines.enumerate().for_each(|(v, (logits, weights))| {
+            for u in 0..n {
+                if u == v {
+                    weights[v] = (ROOTS / n as f64).ln();
+                    for b in 0..states[v] {
+                        logits[b * size + offsets[v] + b] = margins[v][b].ln();
+                    }
+                    continue;
+                }
+                let mut joint = vec![0.0; states[u] * states[v]];
+                for a in 0..states[u] {
+                    let line = &mut joint[a * states[v]..(a + 1) * states[v]];
+                    let mut sum = 0.0;
+                    for (b, entry) in line.iter_mut().enumerate() {
+                        let both = if u < v { counts.pair(v, b, u, a) } else { counts.pair(u, a, v, b) };
+                        *entry = both + pseudo_rows * margins[v][b];
+                        sum += *entry;
+                    }
+                    for (b, entry) in line.iter_mut().enumerate() {
+                        logits[b * size + offsets[u] + a] = (*entry / sum).ln();
+                        *entry *= margins[u][a] / sum;
+                    }
+                }
+                let mut margin_v = vec![0.0; states[v]];
+                joint.chunks_exact(states[v]).for_each(|line| {
+                    margin_v.iter_mut().zip(line).for_each(|(sum, entry)| *sum += entry);
+                });
+                let information = mutual_information(&joint, &margins[u], &margin_v);
+                weights[u] = information.max(LEAST_INFORMATION).ln();
+            }
+        });
+        Ok(directed)
+    }
+
+    /// Every parameter from a normal distribution of deviation 1, by seed.
+    pub fn random(states: Vec<usize>, seed: u64) -> Result<Self, ModelError> {
+        let mut directed = Self::blank(states)?;
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let n = directed.states.len();
+        let used: Vec<bool> = directed.used().collect();
+        for (place, parameter) in directed.parameters.iter_mut().enumerate() {
+            if place < n * n || used[place - n * n] {
+                // Box and Muller.
+                let (radius, angle): (f64, f64) = (rng.random(), rng.random());
+                *parameter = (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
+            }
+        }
+        Ok(directed)
+    }
+
+    /// All parameters, in the order of the module's description.
+    pub fn parameters(&self) -> &[f64] {
+        &self.parameters
+    }
+
+    /// All parameters, to be changed.
+    pub fn parameters_mut(&mut self) -> &mut [f64] {
+        &mut self.parameters
+    }
+
+    /// Which places of the square over all states hold a logit.
+    fn used(&self) -> impl Iterator<Item = bool> + '_ {
+        let size = self.states_in_all();
+        let variable = move |state: usize| self.offsets.partition_point(|&first| first <= state) - 1;
+        let variables: Vec<usize> = (0..size).map(variable).collect();
+        (0..size * size).map(move |place| {
+            let (line, column) = (place / size, place % size);
+            variables[line] != variables[column] || line == column
+        })
+    }
+
+    /// One over the number of states of the variable of each line, where the logits lie.
+    fn even(&self) -> impl Iterator<Item = f64> + '_ {
+        let size = self.states_in_all();
+        self.states.iter().flat_map(move |&count| std::iter::repeat_n(1.0 / count as f64, count * size))
+    }
+
+    /// States of all variables together.
+    fn states_in_all(&self) -> usize {
+        self.offsets[self.states.len()]
+    }
+
+    /// How many numbers say it all: weights up to one factor a variable, and tables whose lines add up to one.
+    pub fn degrees_of_freedom(&self) -> usize {
+        let (n, size) = (self.states.len(), self.states_in_all());
+        let tables: usize = self.states.iter().map(|&count| (count - 1) * (size - count + 1)).sum();
+        n * n - n + tables
+    }
+
+    /// The weight of every parent of every variable, the largest of each variable being 1; on the diagonal: of a root.
+    pub fn weights(&self) -> Vec<f64> {
+        let n = self.states.len();
+        let mut weights = self.parameters[..n * n].to_vec();
+        for line in weights.chunks_exact_mut(n) {
+            let most = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            line.iter_mut().for_each(|log| *log = (*log - most).max(LEAST_LOG_WEIGHT).exp());
+        }
+        weights
+    }
+
+    /// The tables: `get(v, b, u, a)` is `P(x_v = b | x_u = a)`, and `get(v, b, v, b)` is `P_v(b)` of v as a root.
+    pub fn tables(&self) -> Tables {
+        let p = self.probabilities();
+        let size = self.states_in_all();
+        let place = |v: usize, a: usize| self.offsets[v] + a;
+        Tables::build(Kind::Directed, &self.states, |v, b, u, a| p[place(v, b) * size + place(u, a)])
+            .unwrap_or_else(|error| unreachable!("probabilities are rates: {error}"))
+    }
+
+    /// The tables, where the logits lie.
+    fn probabilities(&self) -> Vec<f64> {
+        let mut p = self.parameters[self.states.len().pow(2)..].to_vec();
+        self.softmax(&mut p);
+        p
+    }
+
+    /// Turns logits into probabilities.
+    fn softmax(&self, p: &mut [f64]) {
+        let size = self.states_in_all();
+        by_variable(&self.offsets, p).into_par_iter().enumerate().for_each(|(v, lines)| {
+            let (first, last) = (self.offsets[v], self.offsets[v + 1]);
+            let mut most = vec![f64::NEG_INFINITY; size];
+            for line in lines.chunks_exact(size) {
+                most.iter_mut().zip(line).for_each(|(most, &logit)| *most = most.max(logit));
+            }
+            // Within the variable only the diagonal counts.
+            let root = (0..last - first)
+                .map(|b| lines[b * size + first + b])
+                .fold(f64::NEG_INFINITY, f64::max);
+            most[first..last].fill(root);
+            let mut sums = vec![0.0; size];
+            let mut roots = 0.0;
+            for (b, line) in lines.chunks_exact_mut(size).enumerate() {
+                for (((column, logit), most), sum) in line.iter_mut().enumerate().zip(&most).zip(&mut sums) {
+                    let inside = (first..last).contains(&column);
+                    *logit = if !inside || column == first + b { (*logit - most).exp() } else { 0.0 };
+                    *sum += *logit;
+                }
+                roots += line[first + b];
+            }
+            sums[first..last].fill(roots);
+            for line in lines.chunks_exact_mut(size) {
+                line.iter_mut().zip(&sums).for_each(|(p, sum)| *p /= sum);
+            }
+        });
+    }
+}
+
+/// Cuts a square matrix over all states into the lines of each variable.
+fn by_variable<'a>(offsets: &[usize], matrix: &'a mut [f64]) -> Vec<&'a mut [f64]> {
+    let size = offsets[offsets.len() - 1];
+    let mut rest = matrix;
+    offsets
+        .windows(2)
+        .map(|place| {
+            let (lines, tail) = std::mem::take(&mut rest).split_at_mut((place[1] - place[0]) * size);
+            rest = tail;
+            lines
+        })
+        .collect()
+}
+
+impl Numbers for Directed {
+    fn pieces(&self) -> Vec<&[f64]> {
+        vec![&self.parameters]
+    }
+
+    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+        vec![&mut self.parameters]
+    }
+}
+
+impl Numbers for DirectedStats {
+    fn pieces(&self) -> Vec<&[f64]> {
+        vec![self.counts.sums(), std::slice::from_ref(&self.total)]
+    }
+
+    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+        vec![self.counts.sums_mut(), std::slice::from_mut(&mut self.total)]
+    }
+}
+
+impl Learnable for Directed {
+    type Ready<B: Backend> = DirectedReady<B>;
+    type Stats = DirectedStats;
+
+    fn states(&self) -> &[usize] {
+        &self.states
+    }
+
+    fn ready<B: Backend>(&self, backend: &B) -> Result<DirectedReady<B>, ModelError> {
+        let tables = Tables::zeros(Kind::Directed, &self.states)?;
+        let mut ready = DirectedReady {
+            prepared: backend.prepare(&tables),
+            p: vec![0.0; tables.rates().len()],
+            tables,
+            trace: backend.trace(),
+            log_prior: 0.0,
+            prior: Vec::new(),
+        };
+        self.refresh(backend, &mut ready)?;
+        Ok(ready)
+    }
+
+    fn refresh<B: Backend>(&self, backend: &B, ready: &mut DirectedReady<B>) -> Result<(), ModelError> {
+        self.check()?;
+        let (n, size) = (self.states.len(), self.states_in_all());
+        let weights = self.weights();
+        let (log_prior, prior) = Elimination::<f64>::new(Kind::Directed, n)?.one(&weights)?;
+        if log_prior == f64::NEG_INFINITY {
+            return Err(ModelError::NoTree);
+        }
+        (ready.log_prior, ready.prior) = (log_prior, prior);
+        let DirectedReady { tables, p, .. } = ready;
+        p.copy_from_slice(&self.parameters[n * n..]);
+        self.softmax(p);
+        tables.fill(|v, line| {
+            for b in 0..self.states[v] {
+                let p = &p[(self.offsets[v] + b) * size..][..size];
+                for u in 0..n {
+                    let weight = weights[v * n + u];
+                    if u == v {
+                        line.set(b, v, b, weight * p[self.offsets[v] + b]);
+                    } else {
+                        (0..self.states[u]).for_each(|a| line.set(b, u, a, weight * p[self.offsets[u] + a]));
+                    }
+                }
+            }
+        })?;
+        ready.prepared = backend.prepare(&ready.tables);
+        Ok(())
+    }
+
+    fn log_likelihood<B: Backend>(
+        &self,
+        backend: &B,
+        ready: &mut DirectedReady<B>,
+        codes: Codes<'_>,
+        out: &mut [f64],
+    ) -> Result<(), ModelError> {
+        backend.forward(&ready.prepared, codes, &mut ready.trace, out)?;
+        out.iter_mut().for_each(|log| *log -= ready.log_prior);
+        Ok(())
+    }
+
+    fn stats<B: Backend>(&self, ready: &DirectedReady<B>) -> DirectedStats {
+        DirectedStats { counts: Counts::new(&ready.tables), total: 0.0 }
+    }
+
+    fn accumulate<B: Backend>(
+        &self,
+        backend: &B,
+        ready: &mut DirectedReady<B>,
+        _: Codes<'_>,
+        weights: &[f64],
+        stats: &mut DirectedStats,
+    ) -> Result<(), ModelError> {
+        backend.backward(&ready.prepared, &mut ready.trace, weights, &mut stats.counts)?;
+        stats.total += weights.iter().sum::<f64>();
+        Ok(())
+    }
+
+    fn gradient<B: Backend>(&self, ready: &DirectedReady<B>, stats: &DirectedStats, gradient: &mut [f64]) {
+        let (n, size) = (self.states.len(), self.states_in_all());
+        let (weights, logits) = gradient.split_at_mut(n * n);
+        let counts = stats.counts.sums();
+        let lines = by_variable(&self.offsets, logits).into_par_iter().zip(weights.par_chunks_exact_mut(n));
+        lines.enumerate().for_each(|(v, (logits, weights))| {
+            let (first, last) = (self.offsets[v], self.offsets[v + 1]);
+            let counts = &counts[first * size..last * size];
+            let p = &ready.p[first * size..last * size];
+            let mut sums = vec![0.0; size];
+            for line in counts.chunks_exact(size) {
+                sums.iter_mut().zip(line).for_each(|(sum, count)| *sum += count);
+            }
+            let roots: f64 = sums[first..last].iter().sum();
+            sums[first..last].fill(roots);
+            for ((to, &count), (&p, &sum)) in
+                logits.iter_mut().zip(counts).zip(p.iter().zip(sums.iter().cycle()))
+            {
+                *to = count - p * sum;
+            }
+            for u in 0..n {
+                let found = if u == v { roots } else { sums[self.offsets[u]..self.offsets[u + 1]].iter().sum() };
+                weights[u] = found - stats.total * ready.prior[v * n + u];
+            }
+        });
+    }
+
+    fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
+        if by.smoothing == 0.0 {
+            return;
+        }
+        let n = self.states.len();
+        let strength = share * by.smoothing;
+        let p = self.probabilities();
+        for (((slope, p), used), even) in
+            gradient[n * n..].iter_mut().zip(p).zip(self.used()).zip(self.even())
+        {
+            if used {
+                *slope += strength * (even - p);
+            }
+        }
+    }
+
+    fn log_prior(&self, by: &Regularisation) -> f64 {
+        let p = self.probabilities();
+        let used = p.iter().zip(self.used()).zip(self.even()).filter(|((_, used), _)| *used);
+        by.smoothing * used.map(|((p, _), even)| even * p.ln()).sum::<f64>()
+    }
+
+    fn maximise<B: Backend>(
+        &mut self,
+        ready: &DirectedReady<B>,
+        stats: &DirectedStats,
+        parent: Option<&DirectedStats>,
+        by: &Regularisation,
+    ) -> bool {
+        let (n, size) = (self.states.len(), self.states_in_all());
+        let Self { states, offsets, parameters } = self;
+        let (weights, logits) = parameters.split_at_mut(n * n);
+        let counts = stats.counts.sums();
+        let above = parent.map(|parent| (parent.counts.sums(), parent.total));
+        let lines = by_variable(offsets, logits).into_par_iter().zip(weights.par_chunks_exact_mut(n));
+        lines.enumerate().for_each(|(v, (logits, weights))| {
+            let (first, last) = (offsets[v], offsets[v + 1]);
+            let column_sums = |counts: &[f64]| {
+                let mut sums = vec![0.0; size];
+                for line in counts[first * size..last * size].chunks_exact(size) {
+                    sums.iter_mut().zip(line).for_each(|(sum, count)| *sum += count);
+                }
+                let roots: f64 = sums[first..last].iter().sum();
+                sums[first..last].fill(roots);
+                sums
+            };
+            let sums = column_sums(counts);
+            let sums_above = above.map(|(counts, _)| column_sums(counts));
+            let even = 1.0 / states[v] as f64;
+            for b in 0..last - first {
+                for column in 0..size {
+                    if (first..last).contains(&column) && column != first + b {
+                        continue;
+                    }
+                    let place = (first + b) * size + column;
+                    let (mut count, mut sum) =
+                        (counts[place] + by.smoothing * even, sums[column] + by.smoothing);
+                    if let (Some((above, _)), Some(sums)) = (above, &sums_above)
+                        && sums[column] > 0.0
+                    {
+                        count += by.shrinkage * above[place] / sums[column];
+                        sum += by.shrinkage;
+                    }
+                    if count > 0.0 {
+                        logits[b * size + column] = (count / sum).max(LEAST_PROBABILITY).ln();
+                    }
+                }
+            }
+            for u in 0..n {
+                let whole = |sums: &[f64]| match u == v {
+                    true => sums[first],
+                    false => sums[offsets[u]..offsets[u + 1]].iter().sum(),
+                };
+                let (mut found, mut total) = (whole(&sums), stats.total);
+                if let (Some((_, all)), Some(sums)) = (above, &sums_above) {
+                    found += by.shrinkage * whole(sums) / all;
+                    total += by.shrinkage;
+                }
+                let expected = total * ready.prior[v * n + u];
+                weights[u] += ((found + LEAST_COUNT) / (expected + LEAST_COUNT)).ln();
+            }
+        });
+        true
+    }
+}

@@ -1,0 +1,321 @@
+//! K models mixed: `p(x) = Σ_k π_k p_k(x)`.
+//!
+//! Parameters: those of each component, one after the other, and the logarithms of the shares up to a common factor.
+
+use super::clusters::softmax;
+use super::{Learnable, ModelError, Numbers, Regularisation};
+use crate::forest::{Backend, Codes};
+use rayon::prelude::*;
+
+/// Responsibilities below this count as none: most rows then work for a few components only on the way back.
+const LEAST_RESPONSIBILITY: f64 = 1e-6;
+
+/// A mixture of models over the same variables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mixture<M> {
+    components: Vec<M>,
+    log_shares: Vec<f64>,
+}
+
+/// A [`Mixture`] made ready for a machine.
+pub struct MixtureReady<R> {
+    components: Vec<R>,
+    /// Logarithms of the shares, which add up to 1.
+    log_shares: Vec<f64>,
+    /// `log π_k p_k(x)` of the last rows, component by component.
+    joint: Vec<f64>,
+}
+
+/// What the components add up, each from its share of every row.
+pub struct MixtureStats<S> {
+    components: Vec<S>,
+    /// The weight of each component.
+    shares: Vec<f64>,
+    /// Responsibilities times weights of the last rows, component by component.
+    weights: Vec<f64>,
+}
+
+impl<S> MixtureStats<S> {
+    /// Of each component.
+    pub fn components(&self) -> &[S] {
+        &self.components
+    }
+
+    /// The weight of the rows of each component.
+    pub fn shares(&self) -> &[f64] {
+        &self.shares
+    }
+}
+
+impl<M: Learnable> Mixture<M> {
+    /// Of these components, with shares in these proportions.
+    pub fn new(components: Vec<M>, shares: &[f64]) -> Result<Self, ModelError> {
+        if let Some(&share) = shares.iter().find(|share| !(share.is_finite() && **share > 0.0)) {
+            return Err(ModelError::Share(share));
+        }
+        Self::with_log_shares(components, shares.iter().map(|share| share.ln()).collect())
+    }
+
+    /// The same, with shares as logarithms up to a common factor.
+    pub fn with_log_shares(components: Vec<M>, log_shares: Vec<f64>) -> Result<Self, ModelError> {
+        let Some(first) = components.first() else {
+            return Err(ModelError::NoComponents);
+        };
+        let (found, expected) = (log_shares.len(), components.len());
+        if found != expected {
+            return Err(ModelError::Length { what: "the list of shares".to_owned(), found, expected });
+        }
+        if let Some(place) = log_shares.iter().position(|log| !log.is_finite()) {
+            return Err(ModelError::NotANumber { place, value: log_shares[place] });
+        }
+        if components.iter().any(|component| component.states() != first.states()) {
+            return Err(ModelError::OtherVariables);
+        }
+        Ok(Self { components, log_shares })
+    }
+
+    /// One model alone.
+    pub fn one(model: M) -> Self {
+        Self { components: vec![model], log_shares: vec![0.0] }
+    }
+
+    /// The mean of the parameters of all components.
+    fn means(&self) -> Vec<f64> {
+        let mut means = vec![0.0; self.components[0].size()];
+        for component in &self.components {
+            let own = component.pieces().into_iter().flatten();
+            means.iter_mut().zip(own).for_each(|(mean, own)| *mean += own / self.components.len() as f64);
+        }
+        means
+    }
+
+    /// What is mixed.
+    pub fn components(&self) -> &[M] {
+        &self.components
+    }
+
+    /// The logarithms of the shares, up to a common factor.
+    pub fn log_shares(&self) -> &[f64] {
+        &self.log_shares
+    }
+
+    /// The share of every component; they add up to 1.
+    pub fn shares(&self) -> Vec<f64> {
+        let mut shares = self.log_shares.clone();
+        softmax(&mut shares);
+        shares
+    }
+}
+
+impl<M: Learnable> Numbers for Mixture<M> {
+    fn pieces(&self) -> Vec<&[f64]> {
+        let mut pieces: Vec<&[f64]> = self.components.iter().flat_map(Numbers::pieces).collect();
+        if self.components.len() > 1 {
+            pieces.push(&self.log_shares);
+        }
+        pieces
+    }
+
+    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+        let several = self.components.len() > 1;
+        let mut pieces: Vec<&mut [f64]> =
+            self.components.iter_mut().flat_map(Numbers::pieces_mut).collect();
+        if several {
+            pieces.push(&mut self.log_shares);
+        }
+        pieces
+    }
+}
+
+impl<S: Numbers> Numbers for MixtureStats<S> {
+    fn pieces(&self) -> Vec<&[f64]> {
+        let components = self.components.iter().flat_map(Numbers::pieces);
+        components.chain(std::iter::once(&self.shares[..])).collect()
+    }
+
+    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+        let components = self.components.iter_mut().flat_map(Numbers::pieces_mut);
+        components.chain(std::iter::once(&mut self.shares[..])).collect()
+    }
+}
+
+impl<M: Learnable> Learnable for Mixture<M> {
+    type Ready<B: Backend> = MixtureReady<M::Ready<B>>;
+    type Stats = MixtureStats<M::Stats>;
+
+    fn states(&self) -> &[usize] {
+        self.components[0].states()
+    }
+
+    fn ready<B: Backend>(&self, backend: &B) -> Result<Self::Ready<B>, ModelError> {
+        let components: Result<_, _> =
+            self.components.par_iter().map(|component| component.ready(backend)).collect();
+        let mut ready = MixtureReady { components: components?, log_shares: Vec::new(), joint: Vec::new() };
+        self.refresh_shares(&mut ready.log_shares);
+        Ok(ready)
+    }
+
+    fn refresh<B: Backend>(&self, backend: &B, ready: &mut Self::Ready<B>) -> Result<(), ModelError> {
+        self.refresh_shares(&mut ready.log_shares);
+        self.components
+            .par_iter()
+            .zip(&mut ready.components)
+            .try_for_each(|(component, ready)| component.refresh(backend, ready))
+    }
+
+    fn log_likelihood<B: Backend>(
+        &self,
+        backend: &B,
+        ready: &mut Self::Ready<B>,
+        codes: Codes<'_>,
+        out: &mut [f64],
+    ) -> Result<(), ModelError> {
+        let rows = out.len();
+        let MixtureReady { components, log_shares, joint } = ready;
+        joint.resize(rows * components.len(), 0.0);
+        self.components
+            .par_iter()
+            .zip(components)
+            .zip(joint.par_chunks_mut(rows.max(1)).zip(&*log_shares))
+            .try_for_each(|((component, ready), (joint, share))| {
+                component.log_likelihood(backend, ready, codes, joint)?;
+                joint.iter_mut().for_each(|log| *log += share);
+                Ok::<(), ModelError>(())
+            })?;
+        for (row, log) in out.iter_mut().enumerate() {
+            *log = log_sum(joint.iter().skip(row).step_by(rows).copied());
+        }
+        Ok(())
+    }
+
+    fn stats<B: Backend>(&self, ready: &Self::Ready<B>) -> Self::Stats {
+        let both = self.components.iter().zip(&ready.components);
+        MixtureStats {
+            components: both.map(|(component, ready)| component.stats(ready)).collect(),
+            shares: vec![0.0; self.components.len()],
+            weights: Vec::new(),
+        }
+    }
+
+    fn accumulate<B: Backend>(
+        &self,
+        backend: &B,
+        ready: &mut Self::Ready<B>,
+        codes: Codes<'_>,
+        weights: &[f64],
+        stats: &mut Self::Stats,
+    ) -> Result<(), ModelError> {
+        let rows = weights.len();
+        let MixtureReady { components, joint, .. } = ready;
+        let MixtureStats { components: sums, shares, weights: parts } = stats;
+        parts.resize(joint.len(), 0.0);
+        for (row, weight) in weights.iter().enumerate() {
+            let log = log_sum(joint.iter().skip(row).step_by(rows).copied());
+            for place in (row..joint.len()).step_by(rows) {
+                // A row that is impossible says nothing about anything.
+                let responsibility = if log == f64::NEG_INFINITY { 0.0 } else { (joint[place] - log).exp() };
+                parts[place] =
+                    if responsibility < LEAST_RESPONSIBILITY { 0.0 } else { weight * responsibility };
+            }
+        }
+        for (share, parts) in shares.iter_mut().zip(parts.chunks_exact(rows.max(1))) {
+            *share += parts.iter().sum::<f64>();
+        }
+        self.components
+            .par_iter()
+            .zip(components)
+            .zip(parts.par_chunks(rows.max(1)).zip(sums))
+            .try_for_each(|((component, ready), (parts, sums))| {
+                component.accumulate(backend, ready, codes, parts, sums)
+            })
+    }
+
+    fn gradient<B: Backend>(&self, ready: &Self::Ready<B>, stats: &Self::Stats, gradient: &mut [f64]) {
+        let mut rest = gradient;
+        let mut work = Vec::new();
+        for component in &self.components {
+            let (own, tail) = std::mem::take(&mut rest).split_at_mut(component.size());
+            work.push(own);
+            rest = tail;
+        }
+        work.into_par_iter()
+            .zip(&self.components)
+            .zip(ready.components.par_iter().zip(&stats.components))
+            .for_each(|((gradient, component), (ready, stats))| component.gradient(ready, stats, gradient));
+        let total: f64 = stats.shares.iter().sum();
+        for ((slope, share), log) in rest.iter_mut().zip(&stats.shares).zip(&ready.log_shares) {
+            *slope = share - total * log.exp();
+        }
+    }
+
+    fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
+        let mut rest = &mut *gradient;
+        for component in &self.components {
+            let (own, tail) = rest.split_at_mut(component.size());
+            component.regularise(by, share, own);
+            rest = tail;
+        }
+        if self.components.len() > 1 && by.shrinkage > 0.0 {
+            let strength = share * by.shrinkage;
+            let size = self.components[0].size();
+            let means = self.means();
+            for (component, slopes) in self.components.iter().zip(gradient.chunks_exact_mut(size)) {
+                let own = component.pieces().into_iter().flatten();
+                slopes.iter_mut().zip(own.zip(&means)).for_each(|(slope, (own, mean))| *slope -= strength * (own - mean));
+            }
+        }
+    }
+
+    fn log_prior(&self, by: &Regularisation) -> f64 {
+        let means = self.means();
+        let far = |component: &M| -> f64 {
+            component.pieces().into_iter().flatten().zip(&means).map(|(own, mean)| (own - mean).powi(2)).sum()
+        };
+        let own = |component: &M| component.log_prior(by) - 0.5 * by.shrinkage * far(component);
+        self.components.iter().map(own).sum()
+    }
+
+    fn maximise<B: Backend>(
+        &mut self,
+        ready: &Self::Ready<B>,
+        stats: &Self::Stats,
+        _: Option<&Self::Stats>,
+        by: &Regularisation,
+    ) -> bool {
+        let several = self.components.len() > 1;
+        let parent = several.then(|| {
+            let mut all = self.components[0].stats(&ready.components[0]);
+            stats.components.iter().for_each(|stats| all.blend(stats, 1.0, 1.0));
+            all
+        });
+        for ((component, ready), stats) in
+            self.components.iter_mut().zip(&ready.components).zip(&stats.components)
+        {
+            if !component.maximise(ready, stats, parent.as_ref(), by) {
+                return false;
+            }
+        }
+        if several {
+            // One row more for each, so that none is lost for good.
+            self.log_shares.iter_mut().zip(&stats.shares).for_each(|(log, share)| *log = (share + 1.0).ln());
+        }
+        true
+    }
+}
+
+impl<M> Mixture<M> {
+    fn refresh_shares(&self, log_shares: &mut Vec<f64>) {
+        let sum = log_sum(self.log_shares.iter().copied());
+        log_shares.clear();
+        log_shares.extend(self.log_shares.iter().map(|log| log - sum));
+    }
+}
+
+/// `log Σ exp`
+fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
+    let most = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+    if most == f64::NEG_INFINITY {
+        return most;
+    }
+    most + logs.map(|log| (log - most).exp()).sum::<f64>().ln()
+}
