@@ -242,7 +242,7 @@ fn resuming_ends_with_the_very_same_model() {
     run(&["--epochs", "12", "--out", "whole"]);
     // No time at all: only the initialisation is there.
     run(&["--epochs", "12", "--timeout", "0s", "--checkpoint", "half", "--out", "parts"]);
-    assert_eq!(Checkpoint::load(&folder.path().join("half")).unwrap().state.epochs(), 0);
+    assert_eq!(Checkpoint::load(&folder.path().join("half")).unwrap().search.running.unwrap().state.epochs(), 0);
     let resumed =
         everytree(folder.path(), &["fit", "t.csv", "--resume", "half", "--out", "parts", "--quiet"]);
     assert!(resumed.status.success(), "{}", String::from_utf8_lossy(&resumed.stderr));
@@ -281,7 +281,7 @@ fn an_interrupted_fit_saves_and_can_go_on() {
     let status = { child }.wait().unwrap();
     assert_eq!(status.code(), Some(130));
     assert!(ModelFile::load(&at("part")).is_ok());
-    assert!(Checkpoint::load(&at("half")).unwrap().state.epochs() < 40);
+    assert!(Checkpoint::load(&at("half")).unwrap().search.running.unwrap().state.epochs() < 40);
     assert!(
         everytree(folder.path(), &["fit", "t.csv", "--resume", "half", "--out", "part", "--quiet"])
             .status

@@ -399,9 +399,7 @@ fn the_search_is_never_worse_than_ten_thousand_samples() {
     for seed in 0..3 {
         let mut moat = Moat::random(states.clone(), Pairs::Lambda, seed).unwrap();
         // Stronger ties than chance gives.
-        everytree::model::Learnable::parameters_mut(&mut moat)
-            .iter_mut()
-            .for_each(|parameter| *parameter *= 1.5);
+        moat.parameters_mut().iter_mut().for_each(|parameter| *parameter *= 1.5);
         let asked = moat.asked().unwrap();
         let mut evidence = Evidence::none(&states);
         (0..5).for_each(|v| evidence.set(v, &[(v + seed as usize) % 2]).unwrap());

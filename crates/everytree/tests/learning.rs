@@ -2,17 +2,12 @@
 
 mod every;
 
-use everytree::file::{Checkpoint, TableFacts};
 use everytree::forest::{Backend, Cpu};
-use everytree::learn::{
-    Data, Ended, LearnError, Progress, Settings, SettingsError, State, Watch, edge_posteriors, evaluate,
-};
+use everytree::learn::{Data, Ended, LearnError, Settings, SettingsError, State, Watch, evaluate};
 use everytree::model::{Learnable, Moat, PairCounts, Pairs};
-use everytree::schema::Schema;
 use everytree::table::{Table, Unique};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
-use std::ops::ControlFlow;
 
 const STATES: [usize; 6] = [2, 3, 2, 4, 2, 3];
 
@@ -145,52 +140,6 @@ fn the_number_of_threads_does_not_change_a_bit() {
     assert_eq!(one, on(7));
 }
 
-/// Breaks off after so many batches, or epochs.
-struct Impatient {
-    batches: usize,
-    epochs: usize,
-}
-
-impl Watch<Moat> for Impatient {
-    fn batch(&mut self, _: &Progress<'_>) -> ControlFlow<()> {
-        self.batches -= 1;
-        if self.batches == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn epoch(&mut self, state: &State<Moat>) -> ControlFlow<()> {
-        if state.epochs() == self.epochs { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-#[test]
-fn a_run_that_was_put_aside_ends_like_one_that_was_not() {
-    let settings = Settings { averaging: Some(0.95), cosine: true, ..settings(6) };
-    let (whole, _) = learn(&settings, Pairs::Lambda, &mut ());
-    // In the middle of epoch 3, and at the end of epoch 4.
-    for mut watch in [Impatient { batches: 31, epochs: 99 }, Impatient { batches: 999, epochs: 4 }] {
-        let (state, ended) = learn(&settings, Pairs::Lambda, &mut watch);
-        assert_eq!(ended, Ended::Stopped);
-        assert!(state.epochs() < 6);
-        let facts = TableFacts { rows: 1, unique_rows: 1, fingerprint: String::new() };
-        let checkpoint = Checkpoint {
-            state,
-            settings: settings.clone(),
-            precision: "f32".to_owned(),
-            schema: Schema::anonymous(&STATES),
-            train: facts.clone(),
-            valid: facts,
-            holdout: None,
-        };
-        let read = Checkpoint::from_bytes(&checkpoint.to_bytes()).unwrap();
-        assert_eq!(read, checkpoint);
-        let mut state = read.state;
-        let (train, valid) = (rows(800, 1), rows(200, 2));
-        let data = Data { train: &train, valid: &valid };
-        assert_eq!(state.run(data, &settings, &Cpu::<f32>::new(), &judge(), &mut ()).unwrap(), Ended::Done);
-        assert_eq!(state, whole);
-    }
-}
-
 #[test]
 fn patience_ends_a_run_that_gets_no_better() {
     let settings = Settings { learning_rate: 2.0, patience: Some(2), ..settings(50) };
@@ -225,16 +174,14 @@ fn settings_that_make_no_sense_are_refused() {
     assert_eq!(bad(|s| s.learning_rate = -1.0), SettingsError::LearningRate(-1.0));
     assert!(matches!(bad(|s| s.learning_rate = f64::NAN), SettingsError::LearningRate(_)));
     assert_eq!(bad(|s| s.averaging = Some(1.0)), SettingsError::Averaging(1.0));
+    let bad_shrinkage = bad(|s| s.regularisation.shrinkage = -1.0);
+    assert_eq!(bad_shrinkage, SettingsError::Regularisation { what: "shrinkage", value: -1.0 });
+    assert!(matches!(
+        bad(|s| s.regularisation.smoothing = f64::INFINITY),
+        SettingsError::Regularisation { .. }
+    ));
     assert_eq!(Settings::paper(499).batch, 1024);
     assert_eq!(Settings::paper(500).batch, 64);
-}
-
-#[test]
-fn edge_posteriors_add_up_to_a_tree() {
-    let data = rows(300, 3);
-    let posteriors = edge_posteriors(&initial(&data, Pairs::Lambda), &data, &Cpu::<f64>::new()).unwrap();
-    assert_eq!(posteriors.len(), 15);
-    assert!((posteriors.iter().sum::<f64>() - 5.0).abs() < 1e-9);
 }
 
 #[test]

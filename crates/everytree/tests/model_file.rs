@@ -4,8 +4,11 @@ use everytree::file::{
     Checkpoint, ContentError, FORMAT, FileError, ModelFile, Provenance, Results, TableFacts,
 };
 use everytree::forest::Cpu;
-use everytree::learn::{Epoch, Settings, State, evaluate};
-use everytree::model::{Learnable, Moat, Pairs};
+use everytree::blocks::Blocks;
+use everytree::learn::{
+    Epoch, Family, Found, Plan, Running, Search, Settings, Start, State, Trial, evaluate,
+};
+use everytree::model::{Component, Directed, Learnable, Mixture, Moat, Model, Pairs};
 use everytree::schema::{Schema, States, Variable};
 use everytree::table::Table;
 use rand::{RngExt, SeedableRng};
@@ -40,9 +43,11 @@ fn example(pairs: Pairs) -> ModelFile {
         }
         _ => Moat::random(schema.states(), pairs, 4).unwrap(),
     };
+    // A matrix below the diagonal.
+    let edges = (0..25).map(|place| if place / 5 > place % 5 { 0.4 } else { 0.0 }).collect();
     let facts = TableFacts { rows: 100, unique_rows: 60, fingerprint: "00c0ffee00c0ffee".into() };
     ModelFile {
-        model,
+        model: Model::plain(Component::Moat(model)),
         schema,
         provenance: Provenance {
             settings: Some(Settings::paper(5)),
@@ -59,8 +64,9 @@ fn example(pairs: Pairs) -> ModelFile {
                     Epoch { epoch: 1, train: -4.5, valid: -4.625 },
                 ],
             }),
+            tried: Vec::new(),
         },
-        edge_posteriors: Some(vec![0.4; 10]),
+        edge_posteriors: Some(vec![edges]),
     }
 }
 
@@ -78,23 +84,70 @@ fn what_is_written_is_read() {
     assert_eq!(ModelFile::load(&path).unwrap(), example(Pairs::Lambda));
 }
 
+fn log_p(model: &Model, row: &[u16]) -> f64 {
+    let mut table = Table::new(&model.blocks().column_states());
+    table.push(row);
+    evaluate(model.mixture(), &model.blocks().unique(&table), &Cpu::<f64>::new()).unwrap().mean
+}
+
 /// Format 1 as the first version wrote it; every later version must read it.
 #[test]
 fn the_golden_file_of_format_1_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-1.everytree");
-    if std::env::var_os("EVERYTREE_WRITE_GOLDEN").is_some() {
-        example(Pairs::Lambda).save(&path).unwrap();
-    }
     let file = ModelFile::load(&path).unwrap();
     assert_eq!(file, example(Pairs::Lambda));
-    let mut table = Table::new(file.model.states());
-    table.push(&[1, 3, 0, 2, 1]);
-    let found = evaluate(&file.model, &table.unique(), &Cpu::<f64>::new()).unwrap().mean;
+    let found = log_p(&file.model, &[1, 3, 0, 2, 1]);
     assert!((found - GOLDEN).abs() < 1e-12, "{found}");
 }
 
 /// log p of that row under that model.
 const GOLDEN: f64 = -5.6328297792342905;
+
+/// Two components of the directed family; the first and the last column are one block.
+fn mixture() -> ModelFile {
+    let file = example(Pairs::Lambda);
+    let columns = file.schema.states();
+    let blocks =
+        Blocks::from_combinations(&columns, &[(vec![0, 4], vec![vec![0, 1], vec![1, 0], vec![1, 1]])]).unwrap();
+    let one = |seed: u64| Component::Directed(Directed::random(blocks.states(), seed).unwrap());
+    let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
+    let edge_posteriors = Some(vec![vec![0.125; 16], vec![0.0625; 16]]);
+    ModelFile { model: Model::new(blocks, mixture).unwrap(), edge_posteriors, ..file }
+}
+
+/// Format 2 as the first version that had it wrote it: components, blocks, the directed family.
+#[test]
+fn the_golden_file_of_format_2_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-2.everytree");
+    if std::env::var_os("EVERYTREE_WRITE_GOLDEN").is_some() {
+        mixture().save(&path).unwrap();
+    }
+    let file = ModelFile::load(&path).unwrap();
+    assert_eq!(file, mixture());
+    let found = log_p(&file.model, &[1, 3, 0, 2, 1]);
+    assert!((found - GOLDEN_2).abs() < 1e-12, "{found}");
+}
+
+const GOLDEN_2: f64 = -4.76205948457033;
+
+#[test]
+fn mixtures_that_do_not_fit_are_refused() {
+    let bytes = mixture().to_bytes();
+    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
+        ModelFile::from_bytes(&redescribe(&bytes, change)).unwrap_err()
+    };
+    assert!(matches!(changed(&|d| d["components"] = 0.into()), ContentError::Description(_)));
+    assert!(matches!(changed(&|d| d["components"] = 3.into()), ContentError::Model(_)));
+    assert!(matches!(changed(&|d| d["pairs"] = "lambda".into()), ContentError::Description(_)));
+    assert!(matches!(changed(&|d| d["family"] = "moat".into()), ContentError::Description(_)));
+    assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 9].into()), ContentError::Model(_)));
+    assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 0].into()), ContentError::Model(_)));
+    // A combination twice, out of order, of no state, and none at all.
+    for combinations in [vec![vec![0, 1], vec![0, 1]], vec![vec![1, 0], vec![0, 1]], vec![vec![0, 2]], vec![]] {
+        let error = changed(&|d| d["blocks"][0]["combinations"] = combinations.clone().into());
+        assert!(matches!(error, ContentError::Model(_)), "{combinations:?}: {error}");
+    }
+}
 
 fn content(bytes: &[u8]) -> ContentError {
     ModelFile::from_bytes(bytes).unwrap_err()
@@ -102,7 +155,10 @@ fn content(bytes: &[u8]) -> ContentError {
 
 /// The file with its description changed.
 fn redescribed(change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
-    let bytes = example(Pairs::Lambda).to_bytes();
+    redescribe(&example(Pairs::Lambda).to_bytes(), &change)
+}
+
+fn redescribe(bytes: &[u8], change: &dyn Fn(&mut serde_json::Value)) -> Vec<u8> {
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let mut header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
     let mut description: serde_json::Value =
@@ -178,42 +234,83 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Pcg64) {
 }
 
 fn fuzz(seed: u64, rounds: u64) {
-    let originals = [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables].map(|pairs| example(pairs).to_bytes());
-    let model = example(Pairs::Lambda);
-    let mut state = State::new(model.model);
-    state.history = model.provenance.results.unwrap().history;
-    let facts = model.provenance.train.unwrap();
-    let checkpoint = Checkpoint {
-        state,
-        settings: Settings::paper(5),
-        precision: "f32".into(),
-        schema: model.schema,
-        train: facts.clone(),
-        valid: facts,
-        holdout: Some(0.1),
-    };
-    let checkpoint = checkpoint.to_bytes();
+    let mut originals: Vec<Vec<u8>> =
+        [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables].map(|pairs| example(pairs).to_bytes()).into();
+    originals.push(mixture().to_bytes());
+    let checkpoint = checkpoint().to_bytes().unwrap();
     assert!(Checkpoint::from_bytes(&checkpoint).is_ok());
     for round in 0..rounds {
         let mut rng = Pcg64::seed_from_u64(seed.wrapping_add(round));
-        let mut bytes = originals[rng.random_range(0..3)].clone();
+        let mut bytes = originals[rng.random_range(0..originals.len())].clone();
         mutate(&mut bytes, &mut rng);
         let mut damaged = checkpoint.clone();
         mutate(&mut damaged, &mut rng);
         if let Ok(read) = Checkpoint::from_bytes(&damaged) {
-            assert!(read.state.best_epoch().is_none_or(|best| best.epoch <= read.state.epochs()));
+            let state = read.search.running.unwrap().state;
+            assert!(state.best_epoch().is_none_or(|best| best.epoch <= state.epochs()));
         }
         if let Ok(file) = ModelFile::from_bytes(&bytes) {
             let cpu = Cpu::<f64>::new();
-            let mut table = Table::new(file.model.states());
-            table.push(&vec![0; file.model.states().len()]);
-            if let Ok(mut ready) = file.model.ready(&cpu) {
+            let mixture = file.model.mixture();
+            let mut table = Table::new(mixture.states());
+            table.push(&vec![0; mixture.states().len()]);
+            if let Ok(mut ready) = mixture.ready(&cpu) {
                 let mut out = [0.0];
-                file.model.log_likelihood(&cpu, &mut ready, table.codes(), &mut out).unwrap();
+                mixture.log_likelihood(&cpu, &mut ready, table.codes(), &mut out).unwrap();
                 assert!(!out[0].is_nan(), "seed {}", seed.wrapping_add(round));
             }
         }
     }
+}
+
+fn checkpoint() -> Checkpoint {
+    let file = mixture();
+    let mut state = State::new(file.model.mixture().clone());
+    state.history = file.provenance.results.unwrap().history;
+    let start =
+        Start { family: Family::Directed, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 0 };
+    let trial = Trial { grouping: 0, components: 2, look: false };
+    let running = Running { trial, blocks: file.model.blocks().clone(), state };
+    let earlier = example(Pairs::Lambda);
+    let best = Found { model: earlier.model, history: earlier.provenance.results.unwrap().history };
+    let plan = Plan { groupings: vec![vec![vec![0, 4]]], ..Plan::simple(start, 2) };
+    let facts = file.provenance.train.unwrap();
+    Checkpoint {
+        search: Search { plan, tried: Vec::new(), best: Some(best), running: Some(running) },
+        settings: Settings::directed(5),
+        precision: "f32".into(),
+        schema: file.schema,
+        train: facts.clone(),
+        valid: facts,
+        holdout: Some(0.1),
+    }
+}
+
+#[test]
+fn what_is_put_aside_is_taken_up() {
+    let checkpoint = checkpoint();
+    assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap(), checkpoint);
+    let nothing = Search { running: None, ..checkpoint.search.clone() };
+    assert_eq!(Checkpoint { search: nothing, ..checkpoint }.to_bytes(), None);
+}
+
+/// The first format knew one fit, and did not say which.
+#[test]
+fn checkpoints_of_format_1_are_read() {
+    let bytes = checkpoint().to_bytes().unwrap();
+    let old = redescribe(&bytes, &|d| {
+        d["format"] = 1.into();
+        d.as_object_mut().unwrap().remove("search");
+        let settings = d["settings"].as_object_mut().unwrap();
+        settings.remove("optimiser");
+        settings.remove("regularisation");
+    });
+    let read = Checkpoint::from_bytes(&old).unwrap();
+    assert_eq!(read.search.running, checkpoint().search.running.map(|running| Running {
+        trial: Trial { grouping: 0, components: 1, look: false },
+        ..running
+    }));
+    assert_eq!(read.search.best, None);
 }
 
 #[test]

@@ -35,10 +35,9 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
         let even = 1.0 / states[v] as f64;
         overall[offsets[v]..offsets[v + 1]].iter_mut().for_each(|p| *p = (*p + even) / (total + 1.0));
     }
-    let mut rng = stream(seed, "clusters", clusters as u64);
-    let mut log_p: Vec<Vec<f64>> = (0..clusters)
-        .map(|_| {
-            let row = data.of_row[rng.random_range(0..data.of_row.len())] as usize;
+    let mut log_p: Vec<Vec<f64>> = first_rows(data, states.len(), clusters, seed)
+        .into_iter()
+        .map(|row| {
             let mut p: Vec<f64> = overall.iter().map(|p| 0.5 * p).collect();
             (0..states.len()).for_each(|v| p[offsets[v] + codes.get(row, v)] += 0.5);
             p.into_iter().map(f64::ln).collect()
@@ -76,6 +75,30 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
         }
     }
     belonging
+}
+
+/// Rows to begin with: the first by chance, every other the more probable the more cells it has unlike the nearest before.
+fn first_rows(data: &Unique, variables: usize, clusters: usize, seed: u64) -> Vec<usize> {
+    let mut rng = stream(seed, "clusters", clusters as u64);
+    let codes = data.table.codes();
+    let mut chosen = vec![data.of_row[rng.random_range(0..data.of_row.len())] as usize];
+    let mut nearest = vec![f64::INFINITY; data.table.rows()];
+    while chosen.len() < clusters {
+        let last = chosen[chosen.len() - 1];
+        nearest.par_iter_mut().enumerate().for_each(|(row, nearest)| {
+            let unlike = (0..variables).filter(|&v| codes.get(row, v) != codes.get(last, v)).count();
+            *nearest = nearest.min(unlike as f64);
+        });
+        let weights: Vec<f64> = nearest.iter().zip(&data.weights).map(|(far, weight)| far * weight).collect();
+        let mut left = rng.random::<f64>() * weights.iter().sum::<f64>();
+        let next = weights.iter().position(|weight| {
+            left -= weight;
+            left < 0.0
+        });
+        // Where all rows are alike, any will do.
+        chosen.push(next.unwrap_or(last));
+    }
+    chosen
 }
 
 /// Logarithms to shares that add up to 1.

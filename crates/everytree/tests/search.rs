@@ -1,0 +1,204 @@
+//! Fits one after the other: what is tried next, put aside and taken up at any point, on any number of threads.
+
+mod every;
+
+use everytree::file::{Checkpoint, TableFacts};
+use everytree::forest::Cpu;
+use everytree::learn::{
+    Components, Ended, Family, LearnError, Optimiser, Plan, Progress, Rows, Search, Settings, Start, Trial, Tried,
+    WatchSearch, edge_posteriors, evaluate,
+};
+use everytree::model::{Pairs, Regularisation};
+use everytree::schema::Schema;
+use everytree::table::Table;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use std::ops::ControlFlow;
+
+const STATES: [usize; 6] = [2, 2, 2, 3, 2, 2];
+
+/// Two kinds of rows; the first three columns are one in disguise, and the last copies the fifth, mostly.
+fn rows(count: usize, seed: u64) -> Table {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    let mut table = Table::new(&STATES);
+    for _ in 0..count {
+        let kind = rng.random_bool(0.4);
+        let color = if rng.random_bool(0.7) { usize::from(kind) } else { rng.random_range(0..3) };
+        let size = if rng.random_bool(0.6) { (color + usize::from(kind)) % 3 } else { rng.random_range(0..3) };
+        let flag = rng.random_bool(if kind { 0.8 } else { 0.3 });
+        let copy = flag != rng.random_bool(0.1);
+        let one_hot = [0, 1, 2].map(|state| u16::from(color == state));
+        table.push(&[one_hot[0], one_hot[1], one_hot[2], size as u16, u16::from(flag), u16::from(copy)]);
+    }
+    table
+}
+
+fn start(family: Family) -> Start {
+    Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 2 }
+}
+
+fn plan(family: Family, components: Components) -> Plan {
+    let groupings = vec![Vec::new(), vec![vec![0, 1, 2]]];
+    Plan { groupings, components, look: 2, start: start(family) }
+}
+
+fn settings(optimiser: Optimiser) -> Settings {
+    Settings {
+        epochs: 4,
+        batch: 64,
+        averaging: Some(0.9),
+        optimiser,
+        regularisation: Regularisation { shrinkage: 0.5, smoothing: 0.2 },
+        patience: None,
+        ..Settings::directed(STATES.len())
+    }
+}
+
+fn run(search: &mut Search, settings: &Settings, watch: &mut dyn WatchSearch) -> Result<Ended, LearnError> {
+    let (train, valid) = (rows(500, 1), rows(200, 2));
+    let rows = Rows { train: &train, valid: &valid, states: &STATES };
+    search.run(rows, settings, &Cpu::<f32>::new(), &Cpu::<f64>::new().keeping(0), watch)
+}
+
+/// Breaks off after so many batches, or epochs of all fits.
+struct Impatient {
+    batches: usize,
+    epochs: usize,
+    seen: Option<Search>,
+}
+
+impl WatchSearch for Impatient {
+    fn batch(&mut self, _: &Trial, _: &Progress<'_>) -> ControlFlow<()> {
+        self.batches -= 1;
+        if self.batches == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
+        self.seen = Some(search.clone());
+        self.epochs -= 1;
+        if self.epochs == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn a_search_that_was_put_aside_ends_like_one_that_was_not() {
+    for (family, optimiser) in [
+        (Family::Directed, Optimiser::Adam),
+        (Family::Directed, Optimiser::Em),
+        (Family::Moat, Optimiser::Adam),
+    ] {
+        let settings = settings(optimiser);
+        let fresh = || Search::new(plan(family, Components::UpTo(2)));
+        let mut whole = fresh();
+        assert_eq!(run(&mut whole, &settings, &mut ()).unwrap(), Ended::Done);
+        // In the first look, in the second, in the first fit, and in the second one after an epoch.
+        for (batches, epochs) in [(3, 99), (21, 99), (50, 99), (999, 14)] {
+            let mut watch = Impatient { batches, epochs, seen: None };
+            let mut broken = fresh();
+            assert_eq!(run(&mut broken, &settings, &mut watch).unwrap(), Ended::Stopped);
+            // What was shown last is what is kept, and what a file holds.
+            assert_eq!(watch.seen, Some(broken.clone()));
+            let facts = TableFacts { rows: 1, unique_rows: 1, fingerprint: String::new() };
+            let checkpoint = Checkpoint {
+                search: broken,
+                settings: settings.clone(),
+                precision: "f32".to_owned(),
+                schema: Schema::anonymous(&STATES),
+                train: facts.clone(),
+                valid: facts,
+                holdout: None,
+            };
+            let read = Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap();
+            assert_eq!(read, checkpoint);
+            let mut search = read.search;
+            assert_eq!(run(&mut search, &settings, &mut ()).unwrap(), Ended::Done);
+            assert_eq!(search, whole, "{family:?} {optimiser:?} {batches} {epochs}");
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_change_a_bit() {
+    let on = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut search = Search::new(plan(Family::Directed, Components::Just(3)));
+            run(&mut search, &settings(Optimiser::Adam), &mut ()).unwrap();
+            search
+        })
+    };
+    let one = on(1);
+    assert_eq!(one, on(2));
+    assert_eq!(one, on(5));
+}
+
+/// What is learned normalises over rows of columns, those that were never seen included.
+#[test]
+fn what_is_learned_sums_to_one_over_all_rows() {
+    let mut all = Table::new(&STATES);
+    every::row(&STATES).iter().for_each(|row| all.push(row));
+    for (family, optimiser) in
+        [(Family::Directed, Optimiser::Adam), (Family::Directed, Optimiser::Em), (Family::Moat, Optimiser::Adam)]
+    {
+        let mut search = Search::new(Plan {
+            groupings: vec![vec![vec![0, 1, 2], vec![3, 5]]],
+            ..plan(family, Components::Just(2))
+        });
+        run(&mut search, &settings(optimiser), &mut ()).unwrap();
+        let found = search.found().unwrap().unwrap();
+        assert!(found.history.last().unwrap().valid > found.history[0].valid);
+        let data = found.model.blocks().unique(&all);
+        let evaluated = evaluate(found.model.mixture(), &data, &Cpu::<f64>::new()).unwrap();
+        let sum: f64 = evaluated.log_likelihood.iter().zip(&data.weights).map(|(log, weight)| weight * log.exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{family:?}: {sum}");
+        // Every component adds the edges of its rows: n in a rooted forest (one may be a root), n − 1 in a tree.
+        let train = found.model.blocks().unique(&rows(500, 1));
+        let edges = edge_posteriors(found.model.mixture(), &train, &Cpu::<f64>::new()).unwrap();
+        let expected = if family == Family::Directed { 3.0 } else { 2.0 };
+        assert!((edges.iter().flatten().sum::<f64>() - expected).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn validation_decides_what_comes_next() {
+    let plan = plan(Family::Directed, Components::UpTo(8));
+    let tried = |grouping, components, look, valid| Tried {
+        trial: Trial { grouping, components, look },
+        valid,
+        best_epoch: 1,
+        epochs: 2,
+    };
+    let looks = [tried(0, 1, true, -3.0), tried(1, 1, true, -2.0)];
+    let next = |more: &[Tried]| plan.next(&[&looks[..], more].concat());
+    assert_eq!(plan.next(&[]), Some(Trial { grouping: 0, components: 1, look: true }));
+    assert_eq!(plan.next(&looks[..1]), Some(Trial { grouping: 1, components: 1, look: true }));
+    // The second grouping was better; one component, then two, four, as long as it pays.
+    assert_eq!(next(&[]), Some(Trial { grouping: 1, components: 1, look: false }));
+    let one = tried(1, 1, false, -1.9);
+    assert_eq!(next(&[one]), Some(Trial { grouping: 1, components: 2, look: false }));
+    let two = tried(1, 2, false, -1.8);
+    assert_eq!(next(&[one, two]), Some(Trial { grouping: 1, components: 4, look: false }));
+    assert_eq!(next(&[one, two, tried(1, 4, false, -1.8)]), None);
+    let four = tried(1, 4, false, -1.7);
+    assert_eq!(next(&[one, two, four]), Some(Trial { grouping: 1, components: 8, look: false }));
+    assert_eq!(next(&[one, two, four, tried(1, 8, false, -1.6)]), None, "no more than eight");
+    let just = Plan { groupings: vec![Vec::new()], components: Components::Just(5), ..plan.clone() };
+    assert_eq!(just.next(&[]), Some(Trial { grouping: 0, components: 5, look: false }));
+    assert_eq!(just.next(&[tried(0, 5, false, -1.0)]), None);
+}
+
+/// Columns in disguise are better taken together, and the search finds out.
+#[test]
+fn the_search_prefers_what_validates_better() {
+    let mut search = Search::new(plan(Family::Moat, Components::Just(1)));
+    run(&mut search, &settings(Optimiser::Adam), &mut ()).unwrap();
+    let [columns, block, fit] = &search.tried[..] else { panic!("two looks and a fit") };
+    assert!(block.valid > columns.valid && fit.trial.grouping == 1);
+    assert_eq!(search.best.unwrap().model.blocks().blocks().len(), 4);
+}
+
+#[test]
+fn expectation_maximisation_of_the_papers_family_is_refused() {
+    let mut search = Search::new(plan(Family::Moat, Components::Just(1)));
+    assert_eq!(run(&mut search, &settings(Optimiser::Em), &mut ()), Err(LearnError::NoClosedForm));
+}
