@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use everytree::file::TableFacts;
-use everytree::scan::{Notice, ScanSettings};
+use everytree::scan::{MissingCells, Notice, ScanSettings};
 use everytree::table::Unique;
 use everytree_read::{FileFacts, Header, ReadSettings};
 use flate2::Compression;
@@ -105,6 +105,7 @@ pub fn compressed<E: From<std::io::Error>>(
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum MissingChoice {
     Category,
+    Marginalise,
     Error,
 }
 
@@ -117,8 +118,9 @@ pub struct StateArguments {
     /// Cut a column of numbers into K quantile bins (repeatable); `none`: refuse columns of too many numbers.
     #[arg(long, value_name = "COLUMN=K")]
     bins: Vec<String>,
-    /// Missing cells are one more state of their column (`category`), or refused (`error`).
-    #[arg(long, default_value = "category", value_name = "category|error", hide_possible_values = true)]
+    /// Missing cells are one more state of their column (`category`), values that were not observed and are summed out
+    /// (`marginalise`), or refused (`error`).
+    #[arg(long, default_value = "category", value_name = "category|marginalise|error", hide_possible_values = true)]
     missing: MissingChoice,
     /// What stands for a missing cell, separated by commas; the empty cell always does.
     #[arg(long, default_value = "NA,NaN,null,?", value_name = "LIST")]
@@ -126,6 +128,11 @@ pub struct StateArguments {
 }
 
 impl StateArguments {
+    /// Are missing cells values that were not observed?
+    pub fn marginalise(&self) -> bool {
+        self.missing == MissingChoice::Marginalise
+    }
+
     pub fn settings(&self) -> Result<ScanSettings> {
         let mut settings = ScanSettings { max_states: self.max_states, ..ScanSettings::default() };
         if self.max_states < 2 || self.max_states > 1 << 14 {
@@ -142,7 +149,11 @@ impl StateArguments {
                 count.parse().map_err(|_| anyhow!("--bins {bins}: {count:?} is not a number of bins"))?;
             settings.bins.insert(column.to_owned(), count);
         }
-        settings.missing_is_a_state = self.missing == MissingChoice::Category;
+        settings.missing_cells = match self.missing {
+            MissingChoice::Category => MissingCells::State,
+            MissingChoice::Marginalise => MissingCells::Unobserved,
+            MissingChoice::Error => MissingCells::Refused,
+        };
         settings.missing = std::iter::once("").chain(self.na.split(',')).map(str::to_owned).collect();
         Ok(settings)
     }
@@ -161,6 +172,10 @@ pub fn say(notice: &Notice) -> String {
         Notice::Missing { cells, columns } => {
             let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
             format!("{cells} in {columns}: \"missing\" is one more state there")
+        }
+        Notice::Unobserved { cells, columns } => {
+            let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
+            format!("{cells} in {columns}: not observed, and summed out")
         }
         Notice::Constant { columns } => {
             let names: Vec<String> = columns.iter().take(8).map(|name| format!("{name:?}")).collect();

@@ -10,13 +10,13 @@ use everytree::file::{Checkpoint, ModelFile, Provenance, Results, TableFacts};
 use everytree::forest::Cpu;
 use everytree::learn::{
     Components, Ended, Family, Found, LearnError, Optimiser, Plan, Progress, Rows, Running, Search, Settings,
-    Start, Trial, Tried, WatchSearch, edge_posteriors, evaluate, split,
+    Start, Trial, Tried, WatchSearch, edge_posteriors, evaluate, evaluate_observed, split,
 };
 use everytree::model::{Model, Numbers, Pairs, Regularisation};
 use everytree::scan::Notice;
 use everytree::schema::Schema;
-use everytree::table::Table;
-use everytree_read::{CellRules, Problem, ReadError, read_table, scan_files};
+use everytree::table::{Holes, Table};
+use everytree_read::{CellRules, Problem, ReadError, read_table, read_table_with_holes, scan_files};
 use serde_json::json;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -191,13 +191,20 @@ struct Tables {
     notices: Vec<Notice>,
     train: Table,
     valid: Table,
+    /// Cells of these two that were not observed.
+    holes: [Holes; 2],
     test: Option<Table>,
     held_out: bool,
 }
 
 impl Tables {
     fn rows(&self) -> Rows<'_> {
-        Rows { train: &self.train, valid: &self.valid, states: &self.states }
+        let holes = [&self.holes[0], &self.holes[1]];
+        Rows { train: &self.train, valid: &self.valid, states: &self.states, holes }
+    }
+
+    fn facts(&self) -> [TableFacts; 2] {
+        [facts_of(&self.train, &self.holes[0]), facts_of(&self.valid, &self.holes[1])]
     }
 }
 
@@ -216,7 +223,7 @@ impl Fit {
         let seed = resumed.as_ref().map_or(self.seed, |checkpoint| checkpoint.settings.seed);
         self.introduce(&tables, seed, &note);
         let begin = Instant::now();
-        let facts = [&tables.train, &tables.valid].map(|table| facts(&table.unique(), table.fingerprint()));
+        let facts = tables.facts();
         let holdout =
             tables.held_out.then(|| resumed.as_ref().and_then(|c| c.holdout).unwrap_or(self.holdout));
         let (mut search, settings, precision) = self.start(&tables, resumed, &facts, &note)?;
@@ -282,18 +289,33 @@ impl Fit {
                 (scanned.schema, scanned.notices)
             }
         };
-        let rules =
-            CellRules { missing_is_a_state: true, unknown_is_unobserved: false, incomplete_rows: false };
-        let table = |path: &Path| -> Result<Table> {
-            let (table, facts) = read_table(path, &schema, &read, rules)?;
+        // What was put aside remembers how holes were filled, if there were any.
+        let running = resumed.and_then(|checkpoint| checkpoint.search.running.as_ref());
+        let marginalise = running.map_or(self.states.marginalise(), |running| running.state.memory.is_some());
+        let rules = CellRules {
+            missing_is_a_state: !marginalise,
+            unknown_is_unobserved: false,
+            incomplete_rows: false,
+        };
+        let table = |path: &Path, holes: bool| -> Result<(Table, Holes)> {
+            let (table, holes, facts) = match holes {
+                true => read_table_with_holes(path, &schema, &read, rules)?,
+                false => {
+                    let (table, facts) = read_table(path, &schema, &read, rules)?;
+                    (table, Holes::default(), facts)
+                }
+            };
             if !self.quiet {
                 say_ignored(path, &facts);
             }
-            Ok(table)
+            Ok((table, holes))
         };
-        let all = table(&self.train)?;
-        let (train, valid, held_out) = match &self.valid {
-            Some(path) => (all, table(path)?, false),
+        let (all, all_holes) = table(&self.train, marginalise)?;
+        let (train, valid, holes, held_out) = match &self.valid {
+            Some(path) => {
+                let (valid, valid_holes) = table(path, marginalise)?;
+                (all, valid, [all_holes, valid_holes], false)
+            }
             None => {
                 if all.rows() < 2 {
                     return Err(ReadError { file: self.train.clone(), problem: Problem::OneRow }.into());
@@ -304,11 +326,14 @@ impl Fit {
                 let seed = resumed.map_or(self.seed, |checkpoint| checkpoint.settings.seed);
                 let holdout = resumed.and_then(|checkpoint| checkpoint.holdout).unwrap_or(self.holdout);
                 let split = split(all.rows(), holdout, seed);
-                (all.select(split.train), all.select(split.valid), true)
+                let holes = [all_holes.select(&split.train), all_holes.select(&split.valid)];
+                (all.select(split.train), all.select(split.valid), holes, true)
             }
         };
-        let test = self.test.as_deref().map(table).transpose()?;
-        Ok(Tables { states: schema.states(), schema, notices, train, valid, test, held_out })
+        // Complete: `score` is there for rows that are not.
+        let test = self.test.as_deref().map(|path| table(path, false)).transpose()?.map(|(test, _)| test);
+        let states = schema.states();
+        Ok(Tables { schema, states, notices, train, valid, holes, test, held_out })
     }
 
     fn introduce(&self, tables: &Tables, seed: u64, note: &impl Fn(String)) {
@@ -428,14 +453,21 @@ impl Fit {
     ) -> Result<Results> {
         let judge = Cpu::<f64>::new().keeping(0);
         let (blocks, mixture) = (fitted.model.blocks(), fitted.model.mixture());
-        let mean = |table: &Table| evaluate(mixture, &blocks.unique(table), &judge).map(|found| found.mean);
-        let train_ll = mean(fitted.train.as_ref().unwrap_or(&tables.train))?;
+        let mean = |table: &Table, holes: &Holes| -> Result<f64> {
+            Ok(match holes.is_empty() {
+                true => evaluate(mixture, &blocks.unique(table), &judge)?.mean,
+                false => evaluate_observed(blocks, mixture, table, holes, &judge)?,
+            })
+        };
+        let (train, train_holes) = fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
+        let train_ll = mean(train, train_holes)?;
         // Of a model that has learned from these rows too, what they said before counts.
         let refitted = fitted.train.is_some();
         let best = found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
-        let valid_ll = if refitted { best } else { mean(&tables.valid)? };
-        let test_ll = tables.test.as_ref().map(mean).transpose()?;
-        if precision == Precision::F32 && !refitted {
+        let complete = tables.holes[1].is_empty();
+        let valid_ll = if refitted || !complete { best } else { mean(&tables.valid, &tables.holes[1])? };
+        let test_ll = tables.test.as_ref().map(|test| mean(test, Holes::none())).transpose()?;
+        if precision == Precision::F32 && !refitted && complete {
             let single = Cpu::<f32>::new().keeping(0);
             let single = evaluate(mixture, &blocks.unique(&tables.valid), &single)?.mean;
             if (single - valid_ll).abs() > 1e-3 {
@@ -457,7 +489,15 @@ impl Fit {
         results: &Results,
         precision: Precision,
     ) -> Result<ModelFile> {
-        let train = fitted.model.blocks().unique(fitted.train.as_ref().unwrap_or(&tables.train));
+        let (train, holes) = fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
+        let train = match holes.is_empty() {
+            true => fitted.model.blocks().unique(train),
+            // Of rows that are complete; where there are none, what was thought before any data is shown.
+            false => {
+                let whole: Vec<usize> = (0..train.rows()).filter(|&row| holes.of(row).is_empty()).collect();
+                fitted.model.blocks().unique(&train.select(whole))
+            }
+        };
         let posteriors = edge_posteriors(fitted.model.mixture(), &train, &Cpu::<f64>::new().keeping(1 << 28))?;
         Ok(ModelFile {
             model: fitted.model.clone(),
@@ -470,7 +510,7 @@ impl Fit {
                 results: Some(results.clone()),
                 tried: tried.to_vec(),
             },
-            edge_posteriors: Some(posteriors),
+            edge_posteriors: (train.rows() > 0).then_some(posteriors),
         })
     }
 
@@ -498,7 +538,11 @@ impl Fit {
         let wanted = best_epoch(found);
         let mut until = Until { epoch: wanted, watcher };
         let settings = Settings { patience: None, ..settings.clone() };
-        let rows = Rows { train: &all, ..tables.rows() };
+        let mut holes = tables.holes[0].clone();
+        for (row, columns) in tables.holes[1].rows() {
+            holes.push(tables.train.rows() + row, columns.clone());
+        }
+        let rows = Rows { train: &all, holes: [&holes, &tables.holes[1]], ..tables.rows() };
         run(&mut search, rows, &settings, precision, &mut until)?;
         until.watcher.finish();
         // As it is after the last epoch: these rows cannot validate what has learned from them.
@@ -511,8 +555,8 @@ impl Fit {
             mixture.set(&average)?;
         }
         let model = Model::new(blocks, mixture)?;
-        let facts = [facts(&all.unique(), all.fingerprint()), fitted_facts(&tables.valid)];
-        Ok(Some(Fitted { model, settings, facts, train: Some(all) }))
+        let facts = [facts_of(&all, &holes), facts_of(&tables.valid, &tables.holes[1])];
+        Ok(Some(Fitted { model, settings, facts, train: Some((all, holes)) }))
     }
 
     #[expect(clippy::too_many_arguments, reason = "everything that is told at the end")]
@@ -604,11 +648,11 @@ struct Fitted {
     settings: Settings,
     facts: [TableFacts; 2],
     /// All rows, where it has learned from those held out too.
-    train: Option<Table>,
+    train: Option<(Table, Holes)>,
 }
 
-fn fitted_facts(table: &Table) -> TableFacts {
-    facts(&table.unique(), table.fingerprint())
+fn facts_of(table: &Table, holes: &Holes) -> TableFacts {
+    facts(&table.unique(), table.fingerprint() ^ holes.fingerprint())
 }
 
 /// Ends a run after an epoch; else as the watcher says.

@@ -4,7 +4,7 @@ use crate::error::{Place, Problem, ReadError};
 use crate::sheet::{Header, ReadSettings, Sheet};
 use everytree::scan::{Notice, Scan, ScanSettings};
 use everytree::schema::{Cell, Encoded, Encoder, Schema};
-use everytree::table::Table;
+use everytree::table::{Holes, Table};
 use std::path::Path;
 
 /// What the training files hold.
@@ -293,4 +293,22 @@ pub fn read_table(
         Ok(())
     })?;
     Ok((table, facts))
+}
+
+/// The same of a table in which cells may be missing: their codes are 0, and they are listed.
+pub fn read_table_with_holes(
+    path: &Path,
+    schema: &Schema,
+    read: &ReadSettings,
+    rules: CellRules,
+) -> Result<(Table, Holes, FileFacts), ReadError> {
+    let mut table = Table::new(&schema.states());
+    let mut holes = Holes::default();
+    let rules = CellRules { incomplete_rows: true, ..rules };
+    let facts = for_each_row(path, schema, read, rules, &mut |row| {
+        holes.push(table.rows(), row.unobserved.to_vec());
+        table.push(row.codes);
+        Ok(())
+    })?;
+    Ok((table, holes, facts))
 }

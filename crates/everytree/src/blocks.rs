@@ -8,7 +8,7 @@ mod search;
 
 pub use search::{Limits, exclusive, informative};
 
-use crate::table::{Table, Unique};
+use crate::table::{Holes, Table, Unique};
 use std::collections::HashMap;
 use thiserror::Error;
 
@@ -123,6 +123,28 @@ impl Blocks {
 
     /// These groups of columns as blocks, with the combinations seen in the data; all other columns by themselves.
     pub fn new(states: &[usize], groups: &[Vec<usize>], data: &Unique) -> Result<Self, BlocksError> {
+        Self::seen_in(states, groups, |block| block.see((0..data.table.rows()).map(|row| (row, &data.table))))
+    }
+
+    /// The same with the combinations of rows in which all columns of the block were observed.
+    pub fn observed(
+        states: &[usize],
+        groups: &[Vec<usize>],
+        table: &Table,
+        holes: &Holes,
+    ) -> Result<Self, BlocksError> {
+        Self::seen_in(states, groups, |block| {
+            let whole = |row: &usize| !holes.of(*row).iter().any(|column| block.columns.contains(column));
+            let rows: Vec<usize> = (0..table.rows()).filter(whole).collect();
+            block.see(rows.into_iter().map(|row| (row, table)));
+        })
+    }
+
+    fn seen_in(
+        states: &[usize],
+        groups: &[Vec<usize>],
+        see: impl Fn(&mut Block),
+    ) -> Result<Self, BlocksError> {
         let mut group_of: Vec<Option<usize>> = vec![None; states.len()];
         for (number, group) in groups.iter().enumerate() {
             for &column in group {
@@ -139,7 +161,7 @@ impl Blocks {
                 Some(group) if group.len() > 1 => {
                     if group.iter().min() == Some(&column) {
                         let mut block = Self::empty(states, group.clone())?;
-                        block.see(data);
+                        see(&mut block);
                         blocks.push(block);
                     }
                 }
@@ -275,7 +297,12 @@ impl Blocks {
 
     /// Distinct rows of blocks with weights, and the share that rows of columns have in them.
     pub fn unique(&self, table: &Table) -> Unique {
-        let mut unique = self.encode(table).unique();
+        self.unique_of_blocks(&self.encode(table))
+    }
+
+    /// The same, of rows of blocks.
+    pub(crate) fn unique_of_blocks(&self, encoded: &Table) -> Unique {
+        let mut unique = encoded.unique();
         if !self.is_none() {
             let codes = unique.table.codes();
             let share = |row: usize| self.log_share(|block| codes.get(row, block));
@@ -286,11 +313,10 @@ impl Blocks {
 }
 
 impl Block {
-    /// Gives every combination of the data a state of its own.
-    fn see(&mut self, data: &Unique) {
-        let codes = data.table.codes();
+    /// Gives every combination of these rows a state of its own.
+    fn see<'a>(&mut self, rows: impl Iterator<Item = (usize, &'a Table)>) {
         let mut seen: Vec<u32> =
-            (0..data.table.rows()).map(|row| self.number(|column| codes.get(row, column))).collect();
+            rows.map(|(row, table)| self.number(|column| table.get(row, column))).collect();
         seen.sort_unstable();
         seen.dedup();
         self.unseen += self.seen.len();

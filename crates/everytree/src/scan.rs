@@ -22,10 +22,21 @@ pub struct ScanSettings {
     pub bins: BTreeMap<String, usize>,
     /// Are columns of too many numbers cut into bins, or refused?
     pub bin_numbers: bool,
-    /// Is a missing cell a state of its column, or refused?
-    pub missing_is_a_state: bool,
+    /// What a missing cell is.
+    pub missing_cells: MissingCells,
     /// Texts that stand for a missing cell.
     pub missing: Vec<String>,
+}
+
+/// What a missing cell of a training table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingCells {
+    /// One more state of its column.
+    State,
+    /// A value that was not observed.
+    Unobserved,
+    /// A mistake.
+    Refused,
 }
 
 impl Default for ScanSettings {
@@ -34,7 +45,7 @@ impl Default for ScanSettings {
             max_states: 64,
             bins: BTreeMap::new(),
             bin_numbers: true,
-            missing_is_a_state: true,
+            missing_cells: MissingCells::State,
             missing: ["", "NA", "NaN", "null", "?"].map(str::to_owned).to_vec(),
         }
     }
@@ -96,12 +107,18 @@ pub enum ScanError {
         limit: usize,
     },
     /// Missing cells where they are refused.
-    #[error("column {column:?} has {cells} missing cell{s}; allow them with --missing category", s = if *cells == 1 { "" } else { "s" })]
+    #[error("column {column:?} has {cells} missing cell{s}; allow them with --missing category or --missing marginalise", s = if *cells == 1 { "" } else { "s" })]
     Missing {
         /// The column.
         column: String,
         /// How many.
         cells: usize,
+    },
+    /// Nothing to learn about a column.
+    #[error("column {column:?} has no value at all; leave it out, or take missing cells as a state with --missing category")]
+    NeverObserved {
+        /// The column.
+        column: String,
     },
     /// Bins of something that is not a number.
     #[error("column {column:?} cannot be cut into bins: {value:?} is not a number")]
@@ -145,6 +162,13 @@ pub enum Notice {
     },
     /// Missing cells became a state.
     Missing {
+        /// Over all columns.
+        cells: usize,
+        /// Columns that have any.
+        columns: usize,
+    },
+    /// Missing cells are values that were not observed.
+    Unobserved {
         /// Over all columns.
         cells: usize,
         /// Columns that have any.
@@ -234,22 +258,29 @@ impl Scan {
         let mut variables = Vec::new();
         for (column, name) in self.columns.iter().zip(names) {
             if column.missing > 0 {
-                if !self.settings.missing_is_a_state {
+                if self.settings.missing_cells == MissingCells::Refused {
                     return Err(ScanError::Missing { column: name, cells: column.missing });
                 }
                 cells += column.missing;
                 with_missing += 1;
             }
             let states = self.states(column, &name, &mut notices)?;
-            let variable = Variable { name, states, missing: column.missing > 0 };
-            let seen = column.counted().len() + usize::from(column.missing > 0);
+            let missing = column.missing > 0 && self.settings.missing_cells == MissingCells::State;
+            if states.is_empty() && !missing {
+                return Err(ScanError::NeverObserved { column: name });
+            }
+            let variable = Variable { name, states, missing };
+            let seen = column.counted().len() + usize::from(missing);
             if seen == 1 && !column.overflow {
                 constant.push(variable.name.clone());
             }
             variables.push(variable);
         }
         if cells > 0 {
-            notices.insert(0, Notice::Missing { cells, columns: with_missing });
+            notices.insert(0, match self.settings.missing_cells {
+                MissingCells::Unobserved => Notice::Unobserved { cells, columns: with_missing },
+                _ => Notice::Missing { cells, columns: with_missing },
+            });
         }
         if !constant.is_empty() {
             notices.push(Notice::Constant { columns: constant });
@@ -512,7 +543,12 @@ mod tests {
         assert_eq!(encoder.encode(0, Cell::Field("?")), Encoded::Unobserved);
         assert_eq!(encoder.missing(0), Some(2));
         assert_eq!(encoder.encode(0, Cell::Field("c")), Encoded::Unknown);
-        let strict = ScanSettings { missing_is_a_state: false, ..ScanSettings::default() };
+        let strict = ScanSettings { missing_cells: MissingCells::Refused, ..ScanSettings::default() };
         assert!(matches!(scan(&["a", ""], strict), Err(ScanError::Missing { cells: 1, .. })));
+        let open = ScanSettings { missing_cells: MissingCells::Unobserved, ..ScanSettings::default() };
+        let (schema, notices) = scan(&["a", "", "b"], open.clone()).unwrap();
+        assert_eq!(schema.variables[0].labels(), ["a", "b"]);
+        assert_eq!(notices, [Notice::Unobserved { cells: 1, columns: 1 }]);
+        assert!(matches!(scan(&["", "NA"], open), Err(ScanError::NeverObserved { .. })));
     }
 }

@@ -59,6 +59,21 @@ impl Table {
         self.rows
     }
 
+    /// Another row in the place of one.
+    ///
+    /// # Panics
+    /// When there is no such row, or a code has no place.
+    pub fn replace(&mut self, row: usize, codes: &[u16]) {
+        assert!(row < self.rows && codes.len() == self.variables, "a row of this table");
+        let cells = row * self.variables..(row + 1) * self.variables;
+        match &mut self.cells {
+            Cells::Narrow(all) => all[cells].iter_mut().zip(codes).for_each(|(cell, &code)| {
+                *cell = u8::try_from(code).expect("a state of its variable");
+            }),
+            Cells::Wide(all) => all[cells].copy_from_slice(codes),
+        }
+    }
+
     /// How many variables a row has.
     pub fn variables(&self) -> usize {
         self.variables
@@ -160,6 +175,75 @@ impl Table {
         match &self.cells {
             Cells::Narrow(cells) => cells.iter().for_each(|&code| hash.byte(code)),
             Cells::Wide(cells) => cells.iter().for_each(|&code| hash.push(u64::from(code))),
+        }
+        hash.0
+    }
+}
+
+/// Cells of a table that were not observed; their codes mean nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Holes {
+    /// Rows that have any, in order, and their columns, in order.
+    rows: Vec<(usize, Vec<usize>)>,
+}
+
+impl Holes {
+    /// None.
+    pub fn none() -> &'static Holes {
+        static NONE: Holes = Holes { rows: Vec::new() };
+        &NONE
+    }
+
+    /// The cells of one more row; rows come in order.
+    ///
+    /// # Panics
+    /// When a row before it was already given.
+    pub fn push(&mut self, row: usize, columns: Vec<usize>) {
+        assert!(self.rows.last().is_none_or(|(last, _)| *last < row), "rows in order");
+        if !columns.is_empty() {
+            self.rows.push((row, columns));
+        }
+    }
+
+    /// Is every cell observed?
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Rows with cells that were not observed, and which.
+    pub fn rows(&self) -> &[(usize, Vec<usize>)] {
+        &self.rows
+    }
+
+    /// How many cells.
+    pub fn cells(&self) -> usize {
+        self.rows.iter().map(|(_, columns)| columns.len()).sum()
+    }
+
+    /// The columns of a row that were not observed.
+    pub fn of(&self, row: usize) -> &[usize] {
+        match self.rows.binary_search_by_key(&row, |(row, _)| *row) {
+            Ok(place) => &self.rows[place].1,
+            Err(_) => &[],
+        }
+    }
+
+    /// Those of the rows at these places.
+    pub fn select(&self, places: &[usize]) -> Holes {
+        let mut holes = Holes::default();
+        places.iter().enumerate().for_each(|(row, &place)| holes.push(row, self.of(place).to_vec()));
+        holes
+    }
+
+    /// A number that changes with any cell; 0 where there is none.
+    pub fn fingerprint(&self) -> u64 {
+        if self.rows.is_empty() {
+            return 0;
+        }
+        let mut hash = Fnv::new();
+        for (row, columns) in &self.rows {
+            hash.push(*row as u64);
+            columns.iter().for_each(|&column| hash.push(column as u64));
         }
         hash.0
     }

@@ -56,7 +56,7 @@ fn settings(optimiser: Optimiser) -> Settings {
 
 fn run(search: &mut Search, settings: &Settings, watch: &mut dyn WatchSearch) -> Result<Ended, LearnError> {
     let (train, valid) = (rows(500, 1), rows(200, 2));
-    let rows = Rows { train: &train, valid: &valid, states: &STATES };
+    let rows = Rows::complete(&train, &valid, &STATES);
     search.run(rows, settings, &Cpu::<f32>::new(), &Cpu::<f64>::new().keeping(0), watch)
 }
 

@@ -100,6 +100,7 @@ impl Checkpoint {
             ("best.parameters", Some(state.best.to_vec())),
             ("average", state.average.clone()),
             ("expected", state.expected.clone()),
+            ("filled", state.memory.clone()),
             ("earlier.parameters", best.map(|found| found.model.mixture().to_vec())),
         ];
         let mut tensors: Vec<(&str, &[f64])> =
@@ -144,8 +145,8 @@ impl Checkpoint {
         let adam =
             Adam { steps: description.steps, means: list("adam.means")?, squares: list("adam.squares")? };
         let average = unpacked.maybe("average")?.map(|_| list("average")).transpose()?;
-        let expected = unpacked.maybe("expected")?;
-        let state = State { model, best, adam, average, expected, history };
+        let (expected, memory) = (unpacked.maybe("expected")?, unpacked.maybe("filled")?);
+        let state = State { model, best, adam, average, expected, memory, history };
         let story = match description.search {
             Some(story) => story,
             None => Story::of_one_fit(shape.pairs.unwrap_or(Pairs::Lambda), settings.seed),

@@ -3,7 +3,7 @@
 use super::InferError;
 use super::estimate::Sums;
 use super::evidence::Evidence;
-use super::measure::{Functions, Space, Values};
+use super::measure::{Functions, Measure, Space, Values};
 use super::messages::Messages;
 use super::proposal::Proposal;
 use super::query::Method;
@@ -84,4 +84,16 @@ pub fn weighted_trees<D: Density + ?Sized>(
         })
         .collect();
     Ok(chunks.into_iter().flatten().collect())
+}
+
+/// The logarithm of the probability of the evidence from so many trees that lean towards it: unbiased before the logarithm.
+pub(crate) fn log_mean_weight<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    trees: usize,
+    seed: u64,
+) -> Result<f64, InferError> {
+    let proposal = Proposal::tilted(density, evidence)?;
+    let sums = draw(density, evidence, &proposal, Measure::Nothing.into(), (seed, "trees"), 0..trees);
+    Ok(sums.log_mean_weight().value)
 }

@@ -33,6 +33,8 @@ pub use query::{
 };
 pub use sample::{Drawn, Sampling, sample};
 pub use semiring::FieldModel;
+pub(crate) use columns::of_blocks as columns_to_blocks;
+pub(crate) use importance::log_mean_weight;
 pub use whole::AskedModel;
 
 use crate::model::ModelError;

@@ -6,15 +6,19 @@
 mod adam;
 mod batches;
 mod evaluate;
+mod filled;
 mod search;
 mod settings;
+mod source;
 mod start;
 mod state;
 
 pub use adam::Adam;
 pub use batches::{Split, split};
+pub use filled::evaluate_observed;
 pub use evaluate::{Evaluation, edge_posteriors, evaluate};
 pub use search::{Components, Found, Plan, Rows, Running, Search, Trial, Tried, WatchSearch};
 pub use settings::{Optimiser, Settings, SettingsError};
+pub use source::{Source, SourceError};
 pub use start::{Family, Start};
 pub use state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};

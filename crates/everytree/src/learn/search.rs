@@ -3,13 +3,14 @@
 //! What comes next is a function of what came out before, so a search can be put aside between any two epochs like a
 //! single fit.
 
+use super::filled::Filled;
 use super::settings::Settings;
 use super::start::Start;
 use super::state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};
 use crate::blocks::Blocks;
 use crate::forest::Backend;
 use crate::model::{Component, Mixture, Model, ModelError};
-use crate::table::{Table, Unique};
+use crate::table::{Holes, Table};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -137,6 +138,19 @@ pub struct Rows<'a> {
     pub valid: &'a Table,
     /// The number of states of every column.
     pub states: &'a [usize],
+    /// Cells that were not observed, of the rows for gradients and for validation.
+    pub holes: [&'a Holes; 2],
+}
+
+impl<'a> Rows<'a> {
+    /// Tables without holes.
+    pub fn complete(train: &'a Table, valid: &'a Table, states: &'a [usize]) -> Self {
+        Self { train, valid, states, holes: [Holes::none(); 2] }
+    }
+
+    fn with_holes(self) -> [(&'a Table, &'a Holes); 2] {
+        [(self.train, self.holes[0]), (self.valid, self.holes[1])]
+    }
 }
 
 /// Someone who watches a search, and may stop it.
@@ -172,25 +186,30 @@ impl Search {
         judge: &J,
         watch: &mut dyn WatchSearch,
     ) -> Result<Ended, LearnError> {
-        let columns = rows.train.unique();
         let mut ended = Ended::Done;
         loop {
             let mut running = match self.running.take() {
                 Some(running) => running,
                 None => match self.plan.next(&self.tried) {
-                    Some(trial) => self.begin(trial, rows, &columns)?,
+                    Some(trial) => self.begin(trial, rows)?,
                     None => return Ok(ended),
                 },
             };
             let trial = running.trial;
-            let (train, valid) = (running.blocks.unique(rows.train), running.blocks.unique(rows.valid));
             let settings = Settings {
                 epochs: if trial.look { self.plan.look.min(settings.epochs) } else { settings.epochs },
                 ..settings.clone()
             };
-            let mut inside = Inside { search: self.clone(), trial, blocks: running.blocks.clone(), watch };
-            let data = Data { train: &train, valid: &valid };
-            let result = running.state.run(data, &settings, machine, judge, &mut inside);
+            let Running { blocks, state, .. } = &mut running;
+            let mut inside = Inside { search: self.clone(), trial, blocks: blocks.clone(), watch };
+            let result = if rows.holes.iter().all(|holes| holes.is_empty()) {
+                let (train, valid) = (blocks.unique(rows.train), blocks.unique(rows.valid));
+                let data = Data { train: &train, valid: &valid };
+                state.run(data, &settings, machine, judge, &mut inside)
+            } else {
+                let filled = Filled::new(blocks, rows.with_holes(), settings.seed)?;
+                state.run(filled, &settings, machine, judge, &mut inside)
+            };
             match result {
                 Ok(Ended::Stopped) | Err(_) => {
                     self.running = Some(running);
@@ -202,11 +221,18 @@ impl Search {
         }
     }
 
-    fn begin(&self, trial: Trial, rows: Rows<'_>, columns: &Unique) -> Result<Running, LearnError> {
+    fn begin(&self, trial: Trial, rows: Rows<'_>) -> Result<Running, LearnError> {
         let groups = &self.plan.groupings[trial.grouping];
-        let blocks = Blocks::new(rows.states, groups, columns)?;
-        let train = blocks.unique(rows.train);
-        let model = self.plan.start.model(&blocks.states(), &train, trial.components)?;
+        let blocks = Blocks::observed(rows.states, groups, rows.train, rows.holes[0])?;
+        let states = blocks.states();
+        let start = &self.plan.start;
+        let model = match rows.holes[0].is_empty() {
+            true => start.model(&states, &blocks.unique(rows.train), trial.components)?,
+            false => {
+                let filled = Filled::new(&blocks, rows.with_holes(), start.seed)?;
+                start.model(&states, filled.now(), trial.components)?
+            }
+        };
         Ok(Running { trial, blocks, state: State::new(model) })
     }
 

@@ -3,6 +3,7 @@
 use super::adam::Adam;
 use super::batches::{Batch, order};
 use super::evaluate::evaluate;
+use super::source::{Source, SourceError};
 use super::settings::{Optimiser, Settings, SettingsError};
 use crate::blocks::BlocksError;
 use crate::forest::Backend;
@@ -45,6 +46,8 @@ pub struct State<M> {
     pub average: Option<Vec<f64>>,
     /// The expected counts so far, where there is an [`Optimiser::Em`].
     pub expected: Option<Vec<f64>>,
+    /// What the rows were filled with where they have holes.
+    pub memory: Option<Vec<f64>>,
     /// All epochs so far; the first is the initialisation.
     pub history: Vec<Epoch>,
 }
@@ -92,6 +95,9 @@ pub enum LearnError {
     /// The model cannot be computed.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// There are no rows to learn from.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// Columns cannot be taken together.
     #[error(transparent)]
     Blocks(#[from] BlocksError),
@@ -125,7 +131,7 @@ impl<M: Learnable> State<M> {
     /// Before the first epoch.
     pub fn new(model: M) -> Self {
         let adam = Adam::new(model.size());
-        Self { best: model.clone(), model, adam, average: None, expected: None, history: Vec::new() }
+        Self { best: model.clone(), model, adam, average: None, expected: None, memory: None, history: Vec::new() }
     }
 
     /// Epochs done.
@@ -142,21 +148,26 @@ impl<M: Learnable> State<M> {
     /// state as it is between two epochs); it may stop the run. Gradients come from `machine`, validation from `judge`.
     pub fn run<B: Backend, J: Backend>(
         &mut self,
-        data: Data<'_>,
+        mut data: impl Source<M>,
         settings: &Settings,
         machine: &B,
         judge: &J,
         watch: &mut dyn Watch<M>,
     ) -> Result<Ended, LearnError> {
         settings.check()?;
-        for (rows, what) in [(data.train, "learn from"), (data.valid, "validate with")] {
-            if rows.rows() == 0 {
+        let (train, valid) = data.rows();
+        for (rows, what) in [(train, "learn from"), (valid, "validate with")] {
+            if rows == 0 {
                 return Err(LearnError::NoRows(what));
             }
         }
+        if let Some(memory) = &self.memory {
+            data.recall(memory)?;
+        }
         if self.history.is_empty() {
-            let valid = evaluate(&self.model, data.valid, judge)?.mean;
-            let train = evaluate(&self.model, data.train, judge)?.mean;
+            let valid = data.validate(&self.model, judge)?;
+            let train = evaluate(&self.model, data.train(&self.model, 0)?, judge)?.mean;
+            self.memory = data.memory();
             self.history.push(Epoch { epoch: 0, train, valid });
             if watch.epoch(self).is_break() {
                 return Ok(Ended::Stopped);
@@ -173,9 +184,10 @@ impl<M: Learnable> State<M> {
             // An epoch that is broken off leaves no trace: what can be taken up again is the state between epochs.
             let mut next = self.clone();
             let epoch = self.epochs() + 1;
+            let rows = data.train(&self.model, epoch)?;
             let train = match next.epoch(
                 epoch,
-                data,
+                rows,
                 settings,
                 machine,
                 watch,
@@ -188,13 +200,14 @@ impl<M: Learnable> State<M> {
             if let Some(average) = &next.average {
                 candidate.set(average)?;
             }
-            let valid = evaluate(&candidate, data.valid, judge)?.mean;
+            let valid = data.validate(&candidate, judge)?;
             if !valid.is_finite() {
                 return Err(LearnError::ValidationNotFinite { epoch });
             }
             if self.best_epoch().is_none_or(|best| valid > best.valid) {
                 next.best = candidate;
             }
+            next.memory = data.memory();
             next.history.push(Epoch { epoch, train, valid });
             *self = next;
             if watch.epoch(self).is_break() {
@@ -208,15 +221,15 @@ impl<M: Learnable> State<M> {
     fn epoch<B: Backend>(
         &mut self,
         epoch: usize,
-        data: Data<'_>,
+        data: &Unique,
         settings: &Settings,
         machine: &B,
         watch: &mut dyn Watch<M>,
         (ready, stats, gradient): (&mut M::Ready<B>, &mut M::Stats, &mut [f64]),
     ) -> Result<Option<f64>, LearnError> {
-        let order = order(data.train, settings.seed, epoch);
+        let order = order(data, settings.seed, epoch);
         let batches = order.len().div_ceil(settings.batch);
-        let mut batch = Batch::new(data.train);
+        let mut batch = Batch::new(data);
         let mut log_likelihood = Vec::new();
         let mut expected = None;
         if let Some(sums) = self.expected.take() {
@@ -225,7 +238,7 @@ impl<M: Learnable> State<M> {
         let (mut sum, mut rows) = (0.0, 0);
         for (number, places) in order.chunks(settings.batch).enumerate() {
             let not_finite = |what| LearnError::NotFinite { epoch, batch: number + 1, what };
-            batch.fill(data.train, places);
+            batch.fill(data, places);
             log_likelihood.resize(batch.weights.len(), 0.0);
             let codes = batch.table.codes();
             self.model.refresh(machine, ready)?;

@@ -1,0 +1,328 @@
+//! Rows with cells that were not observed: summed out by filling them in, again and again.
+//!
+//! The derivative of `log p(observed)` is the mean derivative of `log p(row)` over the ways to fill the row, given what was
+//! observed. So every epoch fills the cells anew by chance, from the model as it is then, and learns from rows
+//! that are complete. The filling goes on from that of the epoch before: a tree given the row, the row given the tree and what
+//! was observed, a few times.
+
+use super::evaluate::evaluate;
+use super::source::{Source, SourceError};
+use crate::blocks::Blocks;
+use crate::forest::Backend;
+use crate::infer::{Evidence, InferError, Messages, columns_to_blocks, log_mean_weight};
+use crate::model::{Component, Density, Mixture, ModelError};
+use crate::spanning::FreshTrees;
+use crate::stream::{seed_of, stream};
+use crate::table::{Holes, Table, Unique};
+use rand::{Rng, RngExt};
+use rayon::prelude::*;
+
+/// Trees and rows in turn, in every epoch; in the first, more of them.
+const STEPS: usize = 3;
+const FIRST_STEPS: usize = 12;
+/// Rows of one task.
+const CHUNK: usize = 64;
+/// Rows that are not complete of which a validation estimates the likelihood, and trees for each.
+const MOST_VALIDATED: usize = 200;
+const TREES: usize = 64;
+
+/// A table with holes, as blocks.
+struct Incomplete {
+    /// Rows of blocks; of incomplete ones, as filled so far.
+    table: Table,
+    /// Rows that are not complete, and what was observed of them.
+    evidence: Vec<(usize, Evidence)>,
+}
+
+impl Incomplete {
+    /// Holes filled from the values of the same column, by chance.
+    fn new(blocks: &Blocks, columns: &Table, holes: &Holes, seed: u64) -> Result<Self, SourceError> {
+        let states = blocks.column_states();
+        let mut filled = columns.clone();
+        let mut evidence = Vec::new();
+        let mut rng = stream(seed, "holes", 0);
+        let mut row = vec![0u16; states.len()];
+        for (place, hidden) in holes.rows() {
+            let mut known = Evidence::none(&states);
+            for v in 0..states.len() {
+                row[v] = columns.get(*place, v) as u16;
+                if !hidden.contains(&v) {
+                    let set = known.set(v, &[row[v].into()]);
+                    debug_assert!(set.is_ok(), "a state, once");
+                }
+            }
+            hidden.iter().for_each(|&v| row[v] = observed(columns, holes, v, &mut rng));
+            filled.replace(*place, &row);
+            evidence.push((*place, columns_to_blocks(blocks, &known)));
+        }
+        Ok(Self { table: blocks.encode(&filled), evidence })
+    }
+
+    fn unique(&self, blocks: &Blocks) -> Unique {
+        blocks.unique_of_blocks(&self.table)
+    }
+}
+
+/// The value of a column in a row by chance in which it was observed.
+fn observed(columns: &Table, holes: &Holes, v: usize, rng: &mut impl Rng) -> u16 {
+    /// A column that is hardly ever observed gets its first state.
+    const TRIES: usize = 1000;
+    for _ in 0..TRIES {
+        let row = rng.random_range(0..columns.rows());
+        if !holes.of(row).contains(&v) {
+            return columns.get(row, v) as u16;
+        }
+    }
+    0
+}
+
+/// Rows with holes to learn from and to validate with.
+pub(super) struct Filled<'a> {
+    blocks: &'a Blocks,
+    train: Incomplete,
+    unique: Unique,
+    valid: Incomplete,
+    /// Validation rows that are complete.
+    complete: Unique,
+    seed: u64,
+}
+
+impl<'a> Filled<'a> {
+    pub fn new(
+        blocks: &'a Blocks,
+        [train, valid]: [(&Table, &Holes); 2],
+        seed: u64,
+    ) -> Result<Self, SourceError> {
+        let training = Incomplete::new(blocks, train.0, train.1, seed)?;
+        let unique = training.unique(blocks);
+        let complete = (0..valid.0.rows()).filter(|&row| valid.1.of(row).is_empty());
+        let complete = blocks.unique(&valid.0.select(complete));
+        let valid = Incomplete::new(blocks, valid.0, valid.1, seed)?;
+        Ok(Self { blocks, unique, train: training, valid, complete, seed })
+    }
+
+    /// The rows to learn from as they are filled now.
+    pub fn now(&self) -> &Unique {
+        &self.unique
+    }
+}
+
+impl Source<Mixture<Component>> for Filled<'_> {
+    fn rows(&self) -> (usize, usize) {
+        (self.train.table.rows(), self.valid.table.rows())
+    }
+
+    fn train(&mut self, model: &Mixture<Component>, epoch: usize) -> Result<&Unique, SourceError> {
+        if epoch > 0 {
+            let steps = if epoch == 1 { FIRST_STEPS } else { STEPS };
+            fill(&mut self.train, model, steps, seed_of(self.seed, epoch as u64))?;
+            self.unique = self.train.unique(self.blocks);
+        }
+        Ok(&self.unique)
+    }
+
+    fn validate<J: Backend>(&mut self, model: &Mixture<Component>, judge: &J) -> Result<f64, SourceError> {
+        estimate(model, &self.complete, &self.valid.evidence, self.seed, judge)
+    }
+
+    fn memory(&self) -> Option<Vec<f64>> {
+        let n = self.train.table.variables();
+        let rows = self.train.evidence.iter().map(|(row, _)| *row);
+        Some(rows.flat_map(|row| (0..n).map(move |v| self.train.table.get(row, v) as f64)).collect())
+    }
+
+    fn recall(&mut self, memory: &[f64]) -> Result<(), SourceError> {
+        let n = self.train.table.variables();
+        let states = self.blocks.states();
+        let (found, expected) = (memory.len(), self.train.evidence.len() * n);
+        if found != expected {
+            let what = "the list of filled cells".to_owned();
+            return Err(ModelError::Length { what, found, expected }.into());
+        }
+        for ((row, _), codes) in self.train.evidence.iter().zip(memory.chunks_exact(n)) {
+            if let Some(v) = (0..n).find(|&v| !(0.0..states[v] as f64).contains(&codes[v])) {
+                return Err(ModelError::NotANumber { place: v, value: codes[v] }.into());
+            }
+            self.train.table.replace(*row, &codes.iter().map(|&code| code as u16).collect::<Vec<_>>());
+        }
+        self.unique = self.train.unique(self.blocks);
+        Ok(())
+    }
+}
+
+/// Fills what was not observed anew, from the model.
+fn fill(
+    data: &mut Incomplete,
+    model: &Mixture<Component>,
+    steps: usize,
+    seed: u64,
+) -> Result<(), SourceError> {
+    let parts: Result<Vec<Box<dyn Density + '_>>, _> =
+        model.components().iter().map(|component| component.asked()).collect();
+    let (parts, shares) = (parts?, model.shares());
+    let n = data.table.variables();
+    let Incomplete { table, evidence } = data;
+    let table_now = &*table;
+    let chunks: Result<Vec<Vec<Vec<u16>>>, SourceError> = evidence
+        .par_chunks(CHUNK)
+        .enumerate()
+        .map(|(number, chunk)| {
+            let mut rng = stream(seed, "filling", number as u64);
+            let rows = table_now.select(chunk.iter().map(|(row, _)| *row));
+            let mut logs = vec![vec![0.0; chunk.len()]; parts.len()];
+            if parts.len() > 1 {
+                for ((part, share), logs) in parts.iter().zip(&shares).zip(&mut logs) {
+                    part.log_p(rows.codes(), logs)?;
+                    logs.iter_mut().for_each(|log| *log += share.ln());
+                }
+            }
+            let mut messages: Vec<Messages<'_>> = parts.iter().map(|part| Messages::new(part.tables())).collect();
+            let mut trees = FreshTrees::new(parts[0].kind(), n);
+            let mut rates = parts[0].rates().to_vec();
+            let mut filled = Vec::new();
+            for (place, (_, known)) in chunk.iter().enumerate() {
+                let own: Vec<f64> = logs.iter().map(|logs| logs[place]).collect();
+                let part = by_logarithm(&own, rng.random());
+                let mut row: Vec<u16> = (0..n).map(|v| rows.get(place, v) as u16).collect();
+                for _ in 0..steps {
+                    parts[part].rates_at(&row, &mut rates);
+                    // A first filling may be impossible; then any tree will do that allows what was observed.
+                    let Ok(tree) = trees.draw(&rates, &mut rng) else { break };
+                    messages[part].collect(&tree, known);
+                    if let Some(drawn) = messages[part].draw(&tree, &mut rng) {
+                        row = drawn;
+                    }
+                }
+                filled.push(row);
+            }
+            Ok(filled)
+        })
+        .collect();
+    for ((row, _), codes) in evidence.iter().zip(chunks?.into_iter().flatten()) {
+        table.replace(*row, &codes);
+    }
+    Ok(())
+}
+
+/// The place that a number between 0 and 1 falls on, by weights of which the logarithms are given.
+fn by_logarithm(logs: &[f64], at: f64) -> usize {
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most == f64::NEG_INFINITY {
+        return 0;
+    }
+    let weights: Vec<f64> = logs.iter().map(|log| (log - most).exp()).collect();
+    let mut left = at * weights.iter().sum::<f64>();
+    weights.iter().position(|weight| {
+        left -= weight;
+        left < 0.0
+    }).unwrap_or(weights.len() - 1)
+}
+
+/// The mean log-likelihood of what was observed: exact of complete rows, estimated of some of the others, the same ones and
+/// with the same random numbers every time.
+fn estimate<J: Backend>(
+    model: &Mixture<Component>,
+    complete: &Unique,
+    incomplete: &[(usize, Evidence)],
+    seed: u64,
+    judge: &J,
+) -> Result<f64, SourceError> {
+    let whole = complete.rows() as f64;
+    let exact = if complete.rows() > 0 { evaluate(model, complete, judge)?.mean } else { 0.0 };
+    if incomplete.is_empty() {
+        return Ok(exact);
+    }
+    let parts: Result<Vec<Box<dyn Density + '_>>, _> =
+        model.components().iter().map(|component| component.asked()).collect();
+    let (parts, shares) = (parts?, model.shares());
+    let every = incomplete.len().div_ceil(MOST_VALIDATED);
+    let logs: Result<Vec<f64>, InferError> = incomplete
+        .par_iter()
+        .step_by(every)
+        .map(|(row, known)| {
+            let of_part = |(part, share): (&Box<dyn Density + '_>, &f64)| {
+                Ok(log_mean_weight(&**part, known, TREES, seed_of(seed, *row as u64))? + share.ln())
+            };
+            let logs: Result<Vec<f64>, InferError> = parts.iter().zip(&shares).map(of_part).collect();
+            let logs = logs?;
+            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            Ok(most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln())
+        })
+        .collect();
+    let logs = logs?;
+    let estimated = logs.iter().sum::<f64>() / logs.len() as f64;
+    let others = incomplete.len() as f64;
+    Ok((whole * exact + others * estimated) / (whole + others))
+}
+
+/// The mean log-likelihood of what was observed of a table, under a model over blocks of its columns.
+pub fn evaluate_observed<J: Backend>(
+    blocks: &Blocks,
+    model: &Mixture<Component>,
+    table: &Table,
+    holes: &Holes,
+    judge: &J,
+) -> Result<f64, SourceError> {
+    let complete = (0..table.rows()).filter(|&row| holes.of(row).is_empty());
+    let complete = blocks.unique(&table.select(complete));
+    let incomplete = Incomplete::new(blocks, table, holes, 0)?;
+    estimate(model, &complete, &incomplete.evidence, 0, judge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Directed;
+    use std::collections::HashMap;
+
+    /// Many copies of one row, filled often: as often in each way as the model says, components and all.
+    #[test]
+    fn filling_follows_the_model() {
+        const ROWS: usize = 20_000;
+        let states = [2, 3, 2, 2];
+        let one = |seed: u64| Component::Directed(Directed::random(states.to_vec(), seed).unwrap());
+        let model = Mixture::new(vec![one(1), one(2)], &[1.0, 2.0]).unwrap();
+        let blocks = Blocks::none(&states);
+        let (mut table, mut holes) = (Table::new(&states), Holes::default());
+        for row in 0..ROWS {
+            table.push(&[1, 0, 0, 1]);
+            holes.push(row, vec![1, 2]);
+        }
+        let mut data = Incomplete::new(&blocks, &table, &holes, 3).unwrap();
+        // The component is drawn once a filling: several fillings, so that it is forgotten.
+        for round in 0..12 {
+            fill(&mut data, &model, 4, round).unwrap();
+        }
+        let mut counts: HashMap<(usize, usize), f64> = HashMap::new();
+        for row in 0..ROWS {
+            assert_eq!((data.table.get(row, 0), data.table.get(row, 3)), (1, 1), "what was observed stays");
+            *counts.entry((data.table.get(row, 1), data.table.get(row, 2))).or_default() += 1.0;
+        }
+        let mut all = Table::new(&states);
+        (0..6u16).for_each(|way| all.push(&[1, way / 2, way % 2, 1]));
+        let p: Vec<f64> = evaluate(&model, &all.unique(), &crate::forest::Cpu::<f64>::new())
+            .unwrap()
+            .log_likelihood
+            .iter()
+            .map(|log| log.exp())
+            .collect();
+        let total: f64 = p.iter().sum();
+        let square: f64 = (0..6)
+            .map(|way| {
+                let expected = ROWS as f64 * p[way] / total;
+                (counts.get(&(way / 2, way % 2)).copied().unwrap_or(0.0) - expected).powi(2) / expected
+            })
+            .sum();
+        // Five degrees of freedom; beyond 30 once in 70,000.
+        assert!(square < 30.0, "{square}: {counts:?}");
+    }
+
+    #[test]
+    fn a_choice_by_logarithms_is_one_by_weights() {
+        let logs = [-700.0 + 0.25f64.ln(), f64::NEG_INFINITY, -700.0 + 0.75f64.ln()];
+        assert_eq!(by_logarithm(&logs, 0.2), 0);
+        assert_eq!(by_logarithm(&logs, 0.3), 2);
+        assert_eq!(by_logarithm(&logs, 1.0), 2);
+        assert_eq!(by_logarithm(&[f64::NEG_INFINITY; 2], 0.5), 0);
+    }
+}

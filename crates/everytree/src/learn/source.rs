@@ -1,0 +1,58 @@
+//! Where the rows of an epoch come from, and what validates it.
+
+use super::evaluate::evaluate;
+use super::state::Data;
+use crate::forest::Backend;
+use crate::infer::InferError;
+use crate::model::{Learnable, ModelError};
+use crate::table::Unique;
+use thiserror::Error;
+
+/// Why there are no rows to learn from.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SourceError {
+    /// The model cannot be computed.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// Cells that were not observed cannot be filled.
+    #[error("filling cells that were not observed: {0}")]
+    Filling(#[from] InferError),
+}
+
+/// Rows to learn from and a judge of what was learned.
+pub trait Source<M: Learnable> {
+    /// How many rows to learn from, and to validate with.
+    fn rows(&self) -> (usize, usize);
+
+    /// The rows of an epoch (from 1; 0 is the initialisation), given the model at its beginning.
+    fn train(&mut self, model: &M, epoch: usize) -> Result<&Unique, SourceError>;
+
+    /// The mean log-likelihood of the validation rows.
+    fn validate<J: Backend>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError>;
+
+    /// What is to be put aside between two epochs, if anything.
+    fn memory(&self) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// Takes up what was put aside.
+    fn recall(&mut self, memory: &[f64]) -> Result<(), SourceError> {
+        let _ = memory;
+        Ok(())
+    }
+}
+
+/// The same rows in every epoch.
+impl<M: Learnable> Source<M> for Data<'_> {
+    fn rows(&self) -> (usize, usize) {
+        (self.train.rows(), self.valid.rows())
+    }
+
+    fn train(&mut self, _: &M, _: usize) -> Result<&Unique, SourceError> {
+        Ok(self.train)
+    }
+
+    fn validate<J: Backend>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError> {
+        Ok(evaluate(model, self.valid, judge)?.mean)
+    }
+}
