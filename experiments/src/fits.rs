@@ -37,7 +37,9 @@ pub struct Fits {
 
 impl Fits {
     pub fn run(self) -> Result<()> {
-        if let Some(name) = self.only.iter().find(|name| !DATASETS.iter().any(|dataset| dataset.name == **name)) {
+        if let Some(name) =
+            self.only.iter().find(|name| !DATASETS.iter().any(|dataset| dataset.name == **name))
+        {
             bail!("there is no dataset {name:?}");
         }
         let asked = |dataset: &&Dataset| {
@@ -102,9 +104,10 @@ pub struct Best {
 impl Best {
     pub fn run(self) -> Result<()> {
         let text = std::fs::read_to_string(&self.table)?;
-        let fits: Vec<Vec<&str>> =
-            text.lines().skip(3).map(|line| line.splitn(13, ',').collect()).collect();
-        println!("| | one component | best by validation | components | columns | MoAT | HCLT | mixture of trees | best normalised |");
+        let fits: Vec<Vec<&str>> = text.lines().skip(3).map(|line| line.splitn(13, ',').collect()).collect();
+        println!(
+            "| | one component | best by validation | components | columns | MoAT | HCLT | mixture of trees | best normalised |"
+        );
         println!("|---|---|---|---|---|---|---|---|---|");
         for dataset in &DATASETS {
             let own: Vec<(&Vec<&str>, f64, f64)> = fits

@@ -39,7 +39,9 @@ pub struct Table1 {
 
 impl Table1 {
     pub fn run(self) -> Result<()> {
-        if let Some(name) = self.only.iter().find(|name| !DATASETS.iter().any(|dataset| dataset.name == *name)) {
+        if let Some(name) =
+            self.only.iter().find(|name| !DATASETS.iter().any(|dataset| dataset.name == *name))
+        {
             bail!("there is no dataset {name:?}");
         }
         let mut lines = match std::fs::read_to_string(&self.out) {

@@ -120,7 +120,12 @@ pub struct StateArguments {
     bins: Vec<String>,
     /// Missing cells are one more state of their column (`category`), values that were not observed and are summed out
     /// (`marginalise`), or refused (`error`).
-    #[arg(long, default_value = "category", value_name = "category|marginalise|error", hide_possible_values = true)]
+    #[arg(
+        long,
+        default_value = "category",
+        value_name = "category|marginalise|error",
+        hide_possible_values = true
+    )]
     missing: MissingChoice,
     /// What stands for a missing cell, separated by commas; the empty cell always does.
     #[arg(long, default_value = "NA,NaN,null,?", value_name = "LIST")]

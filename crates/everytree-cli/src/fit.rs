@@ -459,7 +459,8 @@ impl Fit {
                 false => evaluate_observed(blocks, mixture, table, holes, &judge)?,
             })
         };
-        let (train, train_holes) = fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
+        let (train, train_holes) =
+            fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
         let train_ll = mean(train, train_holes)?;
         // Of a model that has learned from these rows too, what they said before counts.
         let refitted = fitted.train.is_some();
@@ -498,7 +499,8 @@ impl Fit {
                 fitted.model.blocks().unique(&train.select(whole))
             }
         };
-        let posteriors = edge_posteriors(fitted.model.mixture(), &train, &Cpu::<f64>::new().keeping(1 << 28))?;
+        let posteriors =
+            edge_posteriors(fitted.model.mixture(), &train, &Cpu::<f64>::new().keeping(1 << 28))?;
         Ok(ModelFile {
             model: fitted.model.clone(),
             schema: tables.schema.clone(),
@@ -615,11 +617,7 @@ impl Fit {
                 writeln!(stdout, "  {valid:>12.4}   {what}, epoch {best_epoch}")?;
             }
         }
-        writeln!(
-            stdout,
-            "log-likelihood per row, nats (best epoch {} of {epochs}):",
-            report.best_epoch
-        )?;
+        writeln!(stdout, "log-likelihood per row, nats (best epoch {} of {epochs}):", report.best_epoch)?;
         let (rows, distinct) = (plural(fitted.facts[0].rows, "row"), count(fitted.facts[0].unique_rows));
         writeln!(stdout, "  train {:>12.4}   {rows}, {distinct} distinct", report.train_ll)?;
         let held = if tables.held_out { ", held out" } else { "" };

@@ -78,7 +78,9 @@ pub fn ranked(file: &ModelFile) -> Result<Vec<Edge>> {
     let mixture = file.model.mixture();
     let weights: Vec<Vec<f64>> = mixture.components().iter().map(Component::weights).collect();
     let mean: Vec<f64> = (0..weights[0].len())
-        .map(|place| weights.iter().zip(mixture.shares()).map(|(weights, share)| share * weights[place]).sum())
+        .map(|place| {
+            weights.iter().zip(mixture.shares()).map(|(weights, share)| share * weights[place]).sum()
+        })
         .collect();
     let sum: Vec<f64> =
         (0..mean.len()).map(|place| posteriors.iter().map(|component| component[place]).sum()).collect();
@@ -218,7 +220,9 @@ impl Explained {
             .map(|(component, posterior)| Ok((component.asked()?.tables().clone(), posterior)))
             .collect();
         Ok(Self {
-            labels: blocks.map(|block| (0..block.states()).map(|state| label(block, state)).collect()).collect(),
+            labels: blocks
+                .map(|block| (0..block.states()).map(|state| label(block, state)).collect())
+                .collect(),
             components: components?,
         })
     }

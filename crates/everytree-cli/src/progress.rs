@@ -65,7 +65,17 @@ impl Watcher {
         })?;
         let begin = Instant::now();
         let deadline = timeout.map(|timeout| begin + timeout);
-        Ok(Self { bar, interrupts, begin, deadline, keep, first: None, trial: None, stop: None, failed: None })
+        Ok(Self {
+            bar,
+            interrupts,
+            begin,
+            deadline,
+            keep,
+            first: None,
+            trial: None,
+            stop: None,
+            failed: None,
+        })
     }
 
     /// From here on nothing is put aside any more: what follows is another run.

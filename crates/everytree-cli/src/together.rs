@@ -43,7 +43,10 @@ impl Together {
                 .filter(|&v| matches(pattern, &schema.variables[v].name))
                 .collect();
             if columns.len() < 2 {
-                bail!("--group {pattern}: {} of that name; at least two are needed", plural(columns.len(), "column"));
+                bail!(
+                    "--group {pattern}: {} of that name; at least two are needed",
+                    plural(columns.len(), "column")
+                );
             }
             asked.push(columns);
         }
@@ -68,7 +71,11 @@ impl Together {
                     "note: {} never meet{}: they look like one column taken apart (one-hot); --blocks auto or --group \
                      takes such columns as one variable",
                     words(schema, group),
-                    if one_hot.len() > 1 { format!(", nor do {} more groups", one_hot.len() - 1) } else { String::new() }
+                    if one_hot.len() > 1 {
+                        format!(", nor do {} more groups", one_hot.len() - 1)
+                    } else {
+                        String::new()
+                    }
                 ));
             }
             return Ok(vec![asked]);
@@ -78,7 +85,11 @@ impl Together {
             note(format!(
                 "note: {} never meet (one-hot){}; tried as one variable",
                 words(schema, &one_hot[0]),
-                if one_hot.len() > 1 { format!(", and {} more groups", one_hot.len() - 1) } else { String::new() }
+                if one_hot.len() > 1 {
+                    format!(", and {} more groups", one_hot.len() - 1)
+                } else {
+                    String::new()
+                }
             ));
             groupings.push([asked.clone(), one_hot].concat());
         }

@@ -242,7 +242,10 @@ fn resuming_ends_with_the_very_same_model() {
     run(&["--epochs", "12", "--out", "whole"]);
     // No time at all: only the initialisation is there.
     run(&["--epochs", "12", "--timeout", "0s", "--checkpoint", "half", "--out", "parts"]);
-    assert_eq!(Checkpoint::load(&folder.path().join("half")).unwrap().search.running.unwrap().state.epochs(), 0);
+    assert_eq!(
+        Checkpoint::load(&folder.path().join("half")).unwrap().search.running.unwrap().state.epochs(),
+        0
+    );
     let resumed =
         everytree(folder.path(), &["fit", "t.csv", "--resume", "half", "--out", "parts", "--quiet"]);
     assert!(resumed.status.success(), "{}", String::from_utf8_lossy(&resumed.stderr));

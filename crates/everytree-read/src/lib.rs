@@ -15,5 +15,7 @@ pub use error::{Place, Problem, ReadError};
 pub use filled::{Fill, copy_filled};
 pub use parquet_out::write_parquet;
 pub use sheet::{Header, ReadSettings};
-pub use table::{CellRules, FileFacts, Row, Scanned, for_each_row, read_table, read_table_with_holes, scan_files};
+pub use table::{
+    CellRules, FileFacts, Row, Scanned, for_each_row, read_table, read_table_with_holes, scan_files,
+};
 pub use weights::{Weights, WeightsError, read_weights};

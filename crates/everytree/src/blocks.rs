@@ -49,7 +49,9 @@ pub enum BlocksError {
     #[error("the block that begins with column {0} has more than {MAX_COMBINATIONS} combinations of states")]
     TooMany(usize),
     /// A combination that is none, or not in its place.
-    #[error("the combinations of the block that begins with column {0} are not combinations of its states, each once, in order")]
+    #[error(
+        "the combinations of the block that begins with column {0} are not combinations of its states, each once, in order"
+    )]
     Combinations(usize),
 }
 
@@ -103,9 +105,10 @@ impl Block {
     }
 
     fn number(&self, code: impl Fn(usize) -> usize) -> u32 {
-        self.columns.iter().zip(&self.states).fold(0, |number, (&column, &states)| {
-            number * states as u32 + code(column) as u32
-        })
+        self.columns
+            .iter()
+            .zip(&self.states)
+            .fold(0, |number, (&column, &states)| number * states as u32 + code(column) as u32)
     }
 }
 
@@ -190,9 +193,10 @@ impl Blocks {
                 return Err(bad);
             }
             let number = |codes: &Vec<u16>| {
-                codes.iter().zip(&block.states).fold(0, |number, (&code, &states)| {
-                    number * states as u32 + u32::from(code)
-                })
+                codes
+                    .iter()
+                    .zip(&block.states)
+                    .fold(0, |number, (&code, &states)| number * states as u32 + u32::from(code))
             };
             let seen: Vec<u32> = combinations.iter().map(number).collect();
             if seen.is_empty() || !seen.is_sorted_by(|a, b| a < b) {
@@ -208,9 +212,9 @@ impl Blocks {
     fn empty(states: &[usize], mut columns: Vec<usize>) -> Result<Block, BlocksError> {
         columns.sort_unstable();
         let states: Vec<usize> = columns.iter().map(|&column| states[column]).collect();
-        let all = states.iter().try_fold(1usize, |all, &count| {
-            all.checked_mul(count).filter(|&all| all <= MAX_COMBINATIONS)
-        });
+        let all = states
+            .iter()
+            .try_fold(1usize, |all, &count| all.checked_mul(count).filter(|&all| all <= MAX_COMBINATIONS));
         let unseen = all.ok_or(BlocksError::TooMany(columns[0]))?;
         Ok(Block { columns, states, seen: Vec::new(), unseen })
     }

@@ -115,7 +115,9 @@ pub enum ScanError {
         cells: usize,
     },
     /// Nothing to learn about a column.
-    #[error("column {column:?} has no value at all; leave it out, or take missing cells as a state with --missing category")]
+    #[error(
+        "column {column:?} has no value at all; leave it out, or take missing cells as a state with --missing category"
+    )]
     NeverObserved {
         /// The column.
         column: String,
@@ -277,10 +279,13 @@ impl Scan {
             variables.push(variable);
         }
         if cells > 0 {
-            notices.insert(0, match self.settings.missing_cells {
-                MissingCells::Unobserved => Notice::Unobserved { cells, columns: with_missing },
-                _ => Notice::Missing { cells, columns: with_missing },
-            });
+            notices.insert(
+                0,
+                match self.settings.missing_cells {
+                    MissingCells::Unobserved => Notice::Unobserved { cells, columns: with_missing },
+                    _ => Notice::Missing { cells, columns: with_missing },
+                },
+            );
         }
         if !constant.is_empty() {
             notices.push(Notice::Constant { columns: constant });

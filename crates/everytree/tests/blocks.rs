@@ -75,7 +75,10 @@ fn groups_that_are_none_are_refused() {
     let wide = vec![64; 4];
     let mut table = Table::new(&wide);
     table.push(&[0; 4]);
-    assert_eq!(Blocks::new(&wide, &[vec![0, 1, 2, 3]], &table.unique()).unwrap_err(), BlocksError::TooMany(0));
+    assert_eq!(
+        Blocks::new(&wide, &[vec![0, 1, 2, 3]], &table.unique()).unwrap_err(),
+        BlocksError::TooMany(0)
+    );
     // One column alone is no block.
     assert!(Blocks::new(&STATES, &[vec![2]], &data).unwrap().is_none());
 }

@@ -25,7 +25,9 @@ fn log_p<M: Learnable, B: Backend>(model: &M, backend: &B, rows: &[Vec<u16>]) ->
     let codes = rows.concat();
     let mut out = vec![0.0; rows.len()];
     let mut ready = model.ready(backend).unwrap();
-    model.log_likelihood(backend, &mut ready, Codes::new(&codes, model.states().len()).unwrap(), &mut out).unwrap();
+    model
+        .log_likelihood(backend, &mut ready, Codes::new(&codes, model.states().len()).unwrap(), &mut out)
+        .unwrap();
     out
 }
 
@@ -181,7 +183,8 @@ fn the_papers_family_is_a_limit() {
 fn expectation_maximisation_goes_uphill() {
     let data = rows(400, 2);
     let cpu = Cpu::<f64>::new();
-    let start = Start { family: Family::Directed, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
+    let start =
+        Start { family: Family::Directed, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
     for components in [1, 3] {
         let mut model = start.model(&STATES, &data, components).unwrap();
         let mut before = weighted_log_likelihood(&model, &data);

@@ -3,9 +3,7 @@
 use everytree::forest::Cpu;
 use everytree::infer::Sampling;
 use everytree::infer::{Effort, Evidence};
-use everytree::learn::{
-    Family, Plan, Rows, Search, Settings, Start, evaluate, evaluate_observed,
-};
+use everytree::learn::{Family, Plan, Rows, Search, Settings, Start, evaluate, evaluate_observed};
 use everytree::model::{Component, Directed, Model, Pairs};
 use everytree::table::{Holes, Table};
 use rand::{RngExt, SeedableRng};
@@ -66,7 +64,9 @@ fn test_of(search: &Search) -> f64 {
 fn by_mode(table: &Table, holes: &Holes) -> Table {
     let mode = |v: usize| {
         let mut counts = vec![0usize; STATES[v]];
-        (0..table.rows()).filter(|&row| !holes.of(row).contains(&v)).for_each(|row| counts[table.get(row, v)] += 1);
+        (0..table.rows())
+            .filter(|&row| !holes.of(row).contains(&v))
+            .for_each(|row| counts[table.get(row, v)] += 1);
         (0..STATES[v]).max_by_key(|&state| counts[state]).unwrap() as u16
     };
     let modes: Vec<u16> = (0..8).map(mode).collect();
@@ -82,8 +82,7 @@ fn by_mode(table: &Table, holes: &Holes) -> Table {
 fn summing_out_beats_leaving_out_and_filling_in() {
     let (train, train_holes) = punch(&draw(700, 1), 2);
     let (valid, valid_holes) = punch(&draw(200, 3), 4);
-    let rows =
-        Rows { train: &train, valid: &valid, states: &STATES, holes: [&train_holes, &valid_holes] };
+    let rows = Rows { train: &train, valid: &valid, states: &STATES, holes: [&train_holes, &valid_holes] };
     let summed_out = test_of(&learn(rows, 1));
 
     let whole = |table: &Table, holes: &Holes| {
@@ -104,8 +103,7 @@ fn summing_out_beats_leaving_out_and_filling_in() {
 fn what_holes_are_filled_with_is_the_same_on_any_number_of_threads() {
     let (train, train_holes) = punch(&draw(300, 1), 2);
     let (valid, valid_holes) = punch(&draw(100, 3), 4);
-    let rows =
-        Rows { train: &train, valid: &valid, states: &STATES, holes: [&train_holes, &valid_holes] };
+    let rows = Rows { train: &train, valid: &valid, states: &STATES, holes: [&train_holes, &valid_holes] };
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| learn(rows, 2))

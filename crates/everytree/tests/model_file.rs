@@ -1,10 +1,10 @@
 //! The model file: what is written is read, and nothing else gets through.
 
+use everytree::blocks::Blocks;
 use everytree::file::{
     Checkpoint, ContentError, FORMAT, FileError, ModelFile, Provenance, Results, TableFacts,
 };
 use everytree::forest::Cpu;
-use everytree::blocks::Blocks;
 use everytree::learn::{
     Epoch, Family, Found, Plan, Running, Search, Settings, Start, State, Trial, evaluate,
 };
@@ -108,7 +108,8 @@ fn mixture() -> ModelFile {
     let file = example(Pairs::Lambda);
     let columns = file.schema.states();
     let blocks =
-        Blocks::from_combinations(&columns, &[(vec![0, 4], vec![vec![0, 1], vec![1, 0], vec![1, 1]])]).unwrap();
+        Blocks::from_combinations(&columns, &[(vec![0, 4], vec![vec![0, 1], vec![1, 0], vec![1, 1]])])
+            .unwrap();
     let one = |seed: u64| Component::Directed(Directed::random(blocks.states(), seed).unwrap());
     let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
     let edge_posteriors = Some(vec![vec![0.125; 16], vec![0.0625; 16]]);
@@ -143,7 +144,8 @@ fn mixtures_that_do_not_fit_are_refused() {
     assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 9].into()), ContentError::Model(_)));
     assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 0].into()), ContentError::Model(_)));
     // A combination twice, out of order, of no state, and none at all.
-    for combinations in [vec![vec![0, 1], vec![0, 1]], vec![vec![1, 0], vec![0, 1]], vec![vec![0, 2]], vec![]] {
+    for combinations in [vec![vec![0, 1], vec![0, 1]], vec![vec![1, 0], vec![0, 1]], vec![vec![0, 2]], vec![]]
+    {
         let error = changed(&|d| d["blocks"][0]["combinations"] = combinations.clone().into());
         assert!(matches!(error, ContentError::Model(_)), "{combinations:?}: {error}");
     }
@@ -306,10 +308,13 @@ fn checkpoints_of_format_1_are_read() {
         settings.remove("regularisation");
     });
     let read = Checkpoint::from_bytes(&old).unwrap();
-    assert_eq!(read.search.running, checkpoint().search.running.map(|running| Running {
-        trial: Trial { grouping: 0, components: 1, look: false },
-        ..running
-    }));
+    assert_eq!(
+        read.search.running,
+        checkpoint()
+            .search
+            .running
+            .map(|running| Running { trial: Trial { grouping: 0, components: 1, look: false }, ..running })
+    );
     assert_eq!(read.search.best, None);
 }
 

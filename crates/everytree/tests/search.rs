@@ -5,8 +5,8 @@ mod every;
 use everytree::file::{Checkpoint, TableFacts};
 use everytree::forest::Cpu;
 use everytree::learn::{
-    Components, Ended, Family, LearnError, Optimiser, Plan, Progress, Rows, Search, Settings, Start, Trial, Tried,
-    WatchSearch, edge_posteriors, evaluate,
+    Components, Ended, Family, LearnError, Optimiser, Plan, Progress, Rows, Search, Settings, Start, Trial,
+    Tried, WatchSearch, edge_posteriors, evaluate,
 };
 use everytree::model::{Pairs, Regularisation};
 use everytree::schema::Schema;
@@ -24,7 +24,8 @@ fn rows(count: usize, seed: u64) -> Table {
     for _ in 0..count {
         let kind = rng.random_bool(0.4);
         let color = if rng.random_bool(0.7) { usize::from(kind) } else { rng.random_range(0..3) };
-        let size = if rng.random_bool(0.6) { (color + usize::from(kind)) % 3 } else { rng.random_range(0..3) };
+        let size =
+            if rng.random_bool(0.6) { (color + usize::from(kind)) % 3 } else { rng.random_range(0..3) };
         let flag = rng.random_bool(if kind { 0.8 } else { 0.3 });
         let copy = flag != rng.random_bool(0.1);
         let one_hot = [0, 1, 2].map(|state| u16::from(color == state));
@@ -137,9 +138,11 @@ fn the_number_of_threads_does_not_change_a_bit() {
 fn what_is_learned_sums_to_one_over_all_rows() {
     let mut all = Table::new(&STATES);
     every::row(&STATES).iter().for_each(|row| all.push(row));
-    for (family, optimiser) in
-        [(Family::Directed, Optimiser::Adam), (Family::Directed, Optimiser::Em), (Family::Moat, Optimiser::Adam)]
-    {
+    for (family, optimiser) in [
+        (Family::Directed, Optimiser::Adam),
+        (Family::Directed, Optimiser::Em),
+        (Family::Moat, Optimiser::Adam),
+    ] {
         let mut search = Search::new(Plan {
             groupings: vec![vec![vec![0, 1, 2], vec![3, 5]]],
             ..plan(family, Components::Just(2))
@@ -149,7 +152,8 @@ fn what_is_learned_sums_to_one_over_all_rows() {
         assert!(found.history.last().unwrap().valid > found.history[0].valid);
         let data = found.model.blocks().unique(&all);
         let evaluated = evaluate(found.model.mixture(), &data, &Cpu::<f64>::new()).unwrap();
-        let sum: f64 = evaluated.log_likelihood.iter().zip(&data.weights).map(|(log, weight)| weight * log.exp()).sum();
+        let sum: f64 =
+            evaluated.log_likelihood.iter().zip(&data.weights).map(|(log, weight)| weight * log.exp()).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{family:?}: {sum}");
         // Every component adds the edges of its rows: n in a rooted forest (one may be a root), n − 1 in a tree.
         let train = found.model.blocks().unique(&rows(500, 1));

@@ -141,7 +141,8 @@ fn intervals_cover_what_they_say() {
     const SEEDS: usize = 200;
     let mut covered = 0;
     for seed in 0..SEEDS {
-        let effort = Effort { trees: 2048, tolerance: None, seed: seed as u64, operations: 0.0, ..Effort::default() };
+        let effort =
+            Effort { trees: 2048, tolerance: None, seed: seed as u64, operations: 0.0, ..Effort::default() };
         let found = asked.posterior(&evidence, Some(Method::Tilted), effort).unwrap();
         let one = found.states[5][1];
         covered += usize::from((one.value - expected[5][1]).abs() <= 1.96 * one.standard_error);
@@ -228,7 +229,10 @@ fn the_most_probable_rows_are_found() {
             }
             let searched =
                 asked.most_probable(&evidence, 1, Search { operations: 0.0, ..Search::default() }).unwrap();
-            assert!(!searched[0].proven && (searched[0].log_p - found[0].log_p).abs() < 1e-9, "{name} {which}");
+            assert!(
+                !searched[0].proven && (searched[0].log_p - found[0].log_p).abs() < 1e-9,
+                "{name} {which}"
+            );
         }
     }
 }

@@ -40,9 +40,9 @@ pub fn informative(states: &[usize], data: &Unique, limits: Limits) -> Vec<Vec<u
         (0..i).for_each(|j| line[j] = tell(&groups[i], &groups[j], data, limits));
     });
     loop {
-        let best = (0..n * n).filter_map(|place| Some((told[place]?, place))).reduce(|best, next| {
-            if next.0 > best.0 { next } else { best }
-        });
+        let best = (0..n * n)
+            .filter_map(|place| Some((told[place]?, place)))
+            .reduce(|best, next| if next.0 > best.0 { next } else { best });
         let Some((_, place)) = best else { break };
         let (i, j) = (place / n, place % n);
         let merged = merge(groups[i].take(), groups[j].take());
@@ -112,7 +112,9 @@ pub fn exclusive(states: &[usize], data: &Unique) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for v in 0..states.len() {
         match groups.last_mut() {
-            Some(group) if group.len() < MOST_EXCLUSIVE && group.iter().all(|&u| exclude(u, v)) => group.push(v),
+            Some(group) if group.len() < MOST_EXCLUSIVE && group.iter().all(|&u| exclude(u, v)) => {
+                group.push(v)
+            }
             _ => groups.push(vec![v]),
         }
     }

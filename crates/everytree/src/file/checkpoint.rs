@@ -113,7 +113,8 @@ impl Checkpoint {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ContentError> {
         let unpacked = Unpacked::new(bytes, "checkpoint", FORMAT)?;
         let description: Description = unpacked.description()?;
-        let Description { shape, settings, precision, schema, train, valid, holdout, history, .. } = description;
+        let Description { shape, settings, precision, schema, train, valid, holdout, history, .. } =
+            description;
         let fit = |what: String| ContentError::Model(what);
         let sense = |what: &str| ContentError::Description(what.to_owned());
         shape.check()?;

@@ -111,13 +111,14 @@ impl ModelFile {
         shape.check()?;
         let fit = |what: String| ContentError::Model(what);
         let blocks = shape.blocks(&schema.states())?;
-        let mixture = shape.from_lists(&unpacked, &blocks.states())?;
+        let mixture = shape.mixture_of_lists(&unpacked, &blocks.states())?;
         let n = mixture.states().len();
         let components = mixture.components().len();
         let edge_posteriors = match unpacked.maybe(shape.posterior_name())? {
-            Some(list) if format == 1 => Some(vec![below_the_diagonal(n, &list).ok_or_else(|| {
-                fit(format!("{} posteriors of {} edges", list.len(), n * (n - 1) / 2))
-            })?]),
+            Some(list) if format == 1 => Some(vec![
+                below_the_diagonal(n, &list)
+                    .ok_or_else(|| fit(format!("{} posteriors of {} edges", list.len(), n * (n - 1) / 2)))?,
+            ]),
             Some(list) if list.len() != components * n * n => {
                 return Err(fit(format!("{} posteriors of {} edges", list.len(), components * n * n)));
             }

@@ -127,12 +127,13 @@ impl Shape {
     }
 
     /// A mixture from named lists.
-    pub fn from_lists(
+    pub fn mixture_of_lists(
         &self,
         unpacked: &Unpacked<'_>,
         states: &[usize],
     ) -> Result<Mixture<Component>, ContentError> {
-        let lists: Result<Vec<Vec<f64>>, _> = self.names().iter().map(|name| unpacked.numbers(name)).collect();
+        let lists: Result<Vec<Vec<f64>>, _> =
+            self.names().iter().map(|name| unpacked.numbers(name)).collect();
         let lists = lists?;
         if let Some(list) = lists.iter().find(|list| !list.len().is_multiple_of(self.components)) {
             let (found, components) = (list.len(), self.components);

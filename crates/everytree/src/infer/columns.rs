@@ -26,14 +26,15 @@ impl<'a> OfBlock<'a> {
 
     /// The likelihood of each state that stands for one combination.
     fn seen(&self) -> impl Iterator<Item = (Vec<u16>, f64)> + '_ {
-        (0..).map_while(|state| match state < self.block.states() {
-            true => self.block.combination(state),
-            false => None,
-        })
-        .map(|combination| {
-            let likelihood = self.of(&combination);
-            (combination, likelihood)
-        })
+        (0..)
+            .map_while(|state| match state < self.block.states() {
+                true => self.block.combination(state),
+                false => None,
+            })
+            .map(|combination| {
+                let likelihood = self.of(&combination);
+                (combination, likelihood)
+            })
     }
 
     /// The likelihoods of all combinations that share the last state, added up.

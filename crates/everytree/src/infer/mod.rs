@@ -23,8 +23,10 @@ mod semiring;
 mod whole;
 
 pub use crate::stream::seed_of;
+pub(crate) use columns::of_blocks as columns_to_blocks;
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
+pub(crate) use importance::log_mean_weight;
 pub use importance::weighted_trees;
 pub use messages::Messages;
 pub use most_probable::{MostProbable, Search, most_probable};
@@ -33,8 +35,6 @@ pub use query::{
 };
 pub use sample::{Drawn, Sampling, sample};
 pub use semiring::FieldModel;
-pub(crate) use columns::of_blocks as columns_to_blocks;
-pub(crate) use importance::log_mean_weight;
 pub use whole::AskedModel;
 
 use crate::model::ModelError;

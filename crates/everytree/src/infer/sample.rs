@@ -99,7 +99,8 @@ pub fn sample<D: Density + ?Sized>(
         return Ok((enumerated(density, evidence, count, seed)?, Drawn::Exactly));
     }
     let proposal = Proposal::tilted(density, evidence)?;
-    let look = draw(density, evidence, &proposal, Measure::Nothing.into(), (seed, "trees before samples"), 0..LOOK);
+    let look =
+        draw(density, evidence, &proposal, Measure::Nothing.into(), (seed, "trees before samples"), 0..LOOK);
     if look.effective() == 0.0 {
         return Err(InferError::Unexplained { trees: LOOK });
     }

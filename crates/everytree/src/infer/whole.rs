@@ -14,9 +14,7 @@ use super::importance::draw;
 use super::measure::{Functions, Measure};
 use super::most_probable::{MostProbable, Search, best_rows};
 use super::proposal::Proposal;
-use super::query::{
-    EdgePosterior, Effort, Found, Method, Posterior, by_variable, log_evidence, means,
-};
+use super::query::{EdgePosterior, Effort, Found, Method, Posterior, by_variable, log_evidence, means};
 use super::sample::{Drawn, Sampling, sample};
 use super::{InferError, exact};
 use crate::blocks::Blocks;
@@ -239,17 +237,17 @@ impl Mixed<'_> {
     /// The logarithm of `π_k P_k(e)` of every component, as far as a first look tells; `-inf` where nothing explains it.
     fn look(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Vec<f64>, InferError> {
         let operations = effort.operations / self.parts.len() as f64;
-        let one = |(k, part): (usize, &Box<dyn Density + '_>)| -> Result<f64, InferError> {
+        let one = |(k, part): (usize, &dyn Density)| -> Result<f64, InferError> {
             if Method::affordable(evidence, operations) == Method::Exact {
-                return Ok(exact::log_evidence(&**part, evidence)?);
+                return Ok(exact::log_evidence(part, evidence)?);
             }
-            let proposal = Proposal::tilted(&**part, evidence)?;
+            let proposal = Proposal::tilted(part, evidence)?;
             let trees = (seed_of(effort.seed, k as u64), "first look");
-            Ok(draw(&**part, evidence, &proposal, Measure::Nothing.into(), trees, 0..LOOK)
+            Ok(draw(part, evidence, &proposal, Measure::Nothing.into(), trees, 0..LOOK)
                 .log_mean_weight()
                 .value)
         };
-        let logs: Result<Vec<f64>, _> = self.parts.iter().enumerate().map(one).collect();
+        let logs: Result<Vec<f64>, _> = self.parts.iter().map(|part| &**part).enumerate().map(one).collect();
         Ok(logs?.into_iter().zip(&self.log_shares).map(|(log, share)| log + share).collect())
     }
 
@@ -267,7 +265,8 @@ impl Mixed<'_> {
             if all > f64::NEG_INFINITY && *weight == 0.0 {
                 return None;
             }
-            let (seed, operations) = (seed_of(effort.seed, k as u64), effort.operations / self.parts.len() as f64);
+            let (seed, operations) =
+                (seed_of(effort.seed, k as u64), effort.operations / self.parts.len() as f64);
             let own = Effort { seed, operations, ..effort };
             Some(if *weight < SMALL {
                 Effort { trees: effort.trees.min(SHORT), tolerance: None, ..own }
@@ -294,7 +293,9 @@ impl Mixed<'_> {
         let mut answers: Vec<(f64, Found)> = Vec::new();
         let mut asked: Vec<(&dyn Density, Effort<'_>)> = Vec::new();
         let mut refused = InferError::Impossible;
-        for ((part, share), own) in self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?) {
+        for ((part, share), own) in
+            self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?)
+        {
             let Some(own) = own else { continue };
             match means(&**part, evidence, functions, method, own) {
                 Ok(found) => {
@@ -337,7 +338,9 @@ impl Mixed<'_> {
     ) -> Result<Vec<Option<Estimate>>, InferError> {
         let mut refused = InferError::Impossible;
         let mut found = Vec::new();
-        for ((part, share), own) in self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?) {
+        for ((part, share), own) in
+            self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?)
+        {
             found.push(match own.map(|own| log_evidence(&**part, evidence, own)) {
                 Some(Ok(log)) => Some(Estimate { value: log.value + share, ..log }),
                 Some(Err(error @ (InferError::Impossible | InferError::Unexplained { .. }))) => {
@@ -458,7 +461,8 @@ fn weigh(answers: Vec<(f64, Found)>) -> Found {
     let worth: f64 =
         answers.iter().zip(&weights).map(|((_, found), weight)| weight * weight / found.effective).sum();
     // The method that had to be taken for whatever counts.
-    let counting = answers.iter().zip(&weights).filter(|(_, weight)| **weight >= SMALL).map(|((_, found), _)| found);
+    let counting =
+        answers.iter().zip(&weights).filter(|(_, weight)| **weight >= SMALL).map(|((_, found), _)| found);
     let method = counting.clone().map(|found| found.method).max_by_key(|method| *method as usize);
     Found {
         method: method.unwrap_or(answers[0].1.method),

@@ -176,7 +176,8 @@ fn fill(
                     logs.iter_mut().for_each(|log| *log += share.ln());
                 }
             }
-            let mut messages: Vec<Messages<'_>> = parts.iter().map(|part| Messages::new(part.tables())).collect();
+            let mut messages: Vec<Messages<'_>> =
+                parts.iter().map(|part| Messages::new(part.tables())).collect();
             let mut trees = FreshTrees::new(parts[0].kind(), n);
             let mut rates = parts[0].rates().to_vec();
             let mut filled = Vec::new();
@@ -212,10 +213,13 @@ fn by_logarithm(logs: &[f64], at: f64) -> usize {
     }
     let weights: Vec<f64> = logs.iter().map(|log| (log - most).exp()).collect();
     let mut left = at * weights.iter().sum::<f64>();
-    weights.iter().position(|weight| {
-        left -= weight;
-        left < 0.0
-    }).unwrap_or(weights.len() - 1)
+    weights
+        .iter()
+        .position(|weight| {
+            left -= weight;
+            left < 0.0
+        })
+        .unwrap_or(weights.len() - 1)
 }
 
 /// The mean log-likelihood of what was observed: exact of complete rows, estimated of some of the others, the same ones and
@@ -240,10 +244,11 @@ fn estimate<J: Backend>(
         .par_iter()
         .step_by(every)
         .map(|(row, known)| {
-            let of_part = |(part, share): (&Box<dyn Density + '_>, &f64)| {
-                Ok(log_mean_weight(&**part, known, TREES, seed_of(seed, *row as u64))? + share.ln())
+            let of_part = |(part, share): (&dyn Density, &f64)| {
+                Ok(log_mean_weight(part, known, TREES, seed_of(seed, *row as u64))? + share.ln())
             };
-            let logs: Result<Vec<f64>, InferError> = parts.iter().zip(&shares).map(of_part).collect();
+            let both = parts.iter().map(|part| &**part).zip(&shares);
+            let logs: Result<Vec<f64>, InferError> = both.map(of_part).collect();
             let logs = logs?;
             let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             Ok(most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln())

@@ -15,8 +15,8 @@ mod state;
 
 pub use adam::Adam;
 pub use batches::{Split, split};
-pub use filled::evaluate_observed;
 pub use evaluate::{Evaluation, edge_posteriors, evaluate};
+pub use filled::evaluate_observed;
 pub use search::{Components, Found, Plan, Rows, Running, Search, Trial, Tried, WatchSearch};
 pub use settings::{Optimiser, Settings, SettingsError};
 pub use source::{Source, SourceError};

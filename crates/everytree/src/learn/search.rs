@@ -257,7 +257,8 @@ impl Search {
             }),
             _ => None,
         };
-        let valid = |found: &Found| found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
+        let valid =
+            |found: &Found| found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
         Ok(match (&self.best, under_way) {
             (Some(best), Some(other)) if valid(&other) > valid(best) => Some(other),
             (Some(best), _) => Some(best.clone()),

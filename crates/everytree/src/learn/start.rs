@@ -1,8 +1,6 @@
 //! Where learning begins.
 
-use crate::model::{
-    Component, Directed, Mixture, Moat, ModelError, PairCounts, Pairs, clusters,
-};
+use crate::model::{Component, Directed, Mixture, Moat, ModelError, PairCounts, Pairs, clusters};
 use crate::table::Unique;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +55,8 @@ impl Start {
         let mut made = Vec::new();
         for k in 0..components {
             let own = belonging.iter().skip(k).step_by(components);
-            let share = own.clone().zip(&data.weights).map(|(part, weight)| part * weight).sum::<f64>() / total;
+            let share =
+                own.clone().zip(&data.weights).map(|(part, weight)| part * weight).sum::<f64>() / total;
             let weights: Vec<f64> = own
                 .zip(&data.weights)
                 .map(|(part, weight)| weight * ((1.0 - IN_COMMON) * part + IN_COMMON * share))

@@ -3,8 +3,8 @@
 use super::adam::Adam;
 use super::batches::{Batch, order};
 use super::evaluate::evaluate;
-use super::source::{Source, SourceError};
 use super::settings::{Optimiser, Settings, SettingsError};
+use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::forest::Backend;
 use crate::model::{Learnable, ModelError, Numbers};
@@ -120,7 +120,9 @@ pub enum LearnError {
         epoch: usize,
     },
     /// Expectation–maximisation of a family whose tables have no closed form.
-    #[error("expectation–maximisation is for the directed family: the tables of this one are bound to its margins; use adam")]
+    #[error(
+        "expectation–maximisation is for the directed family: the tables of this one are bound to its margins; use adam"
+    )]
     NoClosedForm,
     /// No rows.
     #[error("there are no rows to {0}")]
@@ -131,7 +133,15 @@ impl<M: Learnable> State<M> {
     /// Before the first epoch.
     pub fn new(model: M) -> Self {
         let adam = Adam::new(model.size());
-        Self { best: model.clone(), model, adam, average: None, expected: None, memory: None, history: Vec::new() }
+        Self {
+            best: model.clone(),
+            model,
+            adam,
+            average: None,
+            expected: None,
+            memory: None,
+            history: Vec::new(),
+        }
     }
 
     /// Epochs done.

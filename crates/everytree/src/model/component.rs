@@ -49,7 +49,11 @@ macro_rules! either {
     ($component:expr, $ready:expr, $stats:expr, ($model:pat, $own:pat, $sums:pat) => $body:expr) => {
         match ($component, $ready, $stats) {
             (Component::Moat($model), ComponentReady::Moat($own), ComponentStats::Moat($sums)) => $body,
-            (Component::Directed($model), ComponentReady::Directed($own), ComponentStats::Directed($sums)) => $body,
+            (
+                Component::Directed($model),
+                ComponentReady::Directed($own),
+                ComponentStats::Directed($sums),
+            ) => $body,
             _ => unreachable!("made ready by another family"),
         }
     };

@@ -251,9 +251,8 @@ impl Directed {
                 most.iter_mut().zip(line).for_each(|(most, &logit)| *most = most.max(logit));
             }
             // Within the variable only the diagonal counts.
-            let root = (0..last - first)
-                .map(|b| lines[b * size + first + b])
-                .fold(f64::NEG_INFINITY, f64::max);
+            let root =
+                (0..last - first).map(|b| lines[b * size + first + b]).fold(f64::NEG_INFINITY, f64::max);
             most[first..last].fill(root);
             let mut sums = vec![0.0; size];
             let mut roots = 0.0;
@@ -408,7 +407,8 @@ impl Learnable for Directed {
                 *to = count - p * sum;
             }
             for u in 0..n {
-                let found = if u == v { roots } else { sums[self.offsets[u]..self.offsets[u + 1]].iter().sum() };
+                let found =
+                    if u == v { roots } else { sums[self.offsets[u]..self.offsets[u + 1]].iter().sum() };
                 weights[u] = found - stats.total * ready.prior[v * n + u];
             }
         });

@@ -118,8 +118,7 @@ impl<M: Learnable> Numbers for Mixture<M> {
 
     fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
         let several = self.components.len() > 1;
-        let mut pieces: Vec<&mut [f64]> =
-            self.components.iter_mut().flat_map(Numbers::pieces_mut).collect();
+        let mut pieces: Vec<&mut [f64]> = self.components.iter_mut().flat_map(Numbers::pieces_mut).collect();
         if several {
             pieces.push(&mut self.log_shares);
         }
@@ -178,10 +177,10 @@ impl<M: Learnable> Learnable for Mixture<M> {
             .zip(components)
             .zip(joint.par_chunks_mut(rows.max(1)).zip(&*log_shares))
             .try_for_each(|((component, ready), (joint, share))| {
-                component.log_likelihood(backend, ready, codes, joint)?;
-                joint.iter_mut().for_each(|log| *log += share);
-                Ok::<(), ModelError>(())
-            })?;
+            component.log_likelihood(backend, ready, codes, joint)?;
+            joint.iter_mut().for_each(|log| *log += share);
+            Ok::<(), ModelError>(())
+        })?;
         for (row, log) in out.iter_mut().enumerate() {
             *log = log_sum(joint.iter().skip(row).step_by(rows).copied());
         }
@@ -221,13 +220,9 @@ impl<M: Learnable> Learnable for Mixture<M> {
         for (share, parts) in shares.iter_mut().zip(parts.chunks_exact(rows.max(1))) {
             *share += parts.iter().sum::<f64>();
         }
-        self.components
-            .par_iter()
-            .zip(components)
-            .zip(parts.par_chunks(rows.max(1)).zip(sums))
-            .try_for_each(|((component, ready), (parts, sums))| {
-                component.accumulate(backend, ready, codes, parts, sums)
-            })
+        self.components.par_iter().zip(components).zip(parts.par_chunks(rows.max(1)).zip(sums)).try_for_each(
+            |((component, ready), (parts, sums))| component.accumulate(backend, ready, codes, parts, sums),
+        )
     }
 
     fn gradient<B: Backend>(&self, ready: &Self::Ready<B>, stats: &Self::Stats, gradient: &mut [f64]) {
@@ -261,7 +256,10 @@ impl<M: Learnable> Learnable for Mixture<M> {
             let means = self.means();
             for (component, slopes) in self.components.iter().zip(gradient.chunks_exact_mut(size)) {
                 let own = component.pieces().into_iter().flatten();
-                slopes.iter_mut().zip(own.zip(&means)).for_each(|(slope, (own, mean))| *slope -= strength * (own - mean));
+                slopes
+                    .iter_mut()
+                    .zip(own.zip(&means))
+                    .for_each(|(slope, (own, mean))| *slope -= strength * (own - mean));
             }
         }
     }
