@@ -126,7 +126,7 @@ pub struct Fit {
     /// Rows of even chance added to the counts at the start.
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     smoothing: f64,
-    /// Rows with the margins of the data that every line of a table of the directed family is smoothed with, throughout.
+    /// Rows of even chance that every line of a table of the directed family is smoothed with, throughout.
     #[arg(long, default_value_t = 0.0, value_name = "X")]
     prior: f64,
     /// How much components of a mixture are pulled towards their mean. Default: 2.

@@ -6,7 +6,7 @@ mod oracle;
 use everytree::forest::{Backend, Codes, Cpu};
 use everytree::learn::{Family, Start};
 use everytree::model::{
-    Component, Directed, Learnable, Mixture, Moat, Numbers, PairCounts, Pairs, Prior, Regularisation, clusters,
+    Component, Directed, Learnable, Mixture, Moat, Numbers, PairCounts, Pairs, Regularisation, clusters,
 };
 use everytree::spanning::Kind;
 use everytree::table::{Table, Unique};
@@ -92,18 +92,6 @@ fn the_likelihood_is_the_sum_over_all_forests() {
     }
 }
 
-/// Some margins.
-fn margins() -> Vec<f64> {
-    STATES
-        .iter()
-        .flat_map(|&count| (1..=count).map(move |b| 2.0 * b as f64 / (count * (count + 1)) as f64))
-        .collect()
-}
-
-fn nothing(margins: &[f64]) -> Prior<'_> {
-    Prior { by: Regularisation::default(), margins }
-}
-
 fn weighted_log_likelihood<M: Learnable>(model: &M, data: &Unique) -> f64 {
     let rows: Vec<Vec<u16>> = (0..data.table.rows())
         .map(|row| (0..data.table.variables()).map(|v| data.table.get(row, v) as u16).collect())
@@ -111,9 +99,7 @@ fn weighted_log_likelihood<M: Learnable>(model: &M, data: &Unique) -> f64 {
     log_p(model, &Cpu::<f64>::new(), &rows).iter().zip(&data.weights).map(|(log, weight)| log * weight).sum()
 }
 
-fn check_gradient<M: Learnable>(model: &M, data: &Unique, by: Regularisation) {
-    let margins = margins();
-    let prior = &Prior { by, margins: &margins };
+fn check_gradient<M: Learnable>(model: &M, data: &Unique, by: &Regularisation) {
     let cpu = Cpu::<f64>::new();
     let mut ready = model.ready(&cpu).unwrap();
     let mut out = vec![0.0; data.table.rows()];
@@ -122,7 +108,7 @@ fn check_gradient<M: Learnable>(model: &M, data: &Unique, by: Regularisation) {
     model.accumulate(&cpu, &mut ready, data.table.codes(), &data.weights, &mut stats).unwrap();
     let mut gradient = vec![0.0; model.size()];
     model.gradient(&ready, &stats, &mut gradient);
-    model.regularise(prior, 1.0, &mut gradient);
+    model.regularise(by, 1.0, &mut gradient);
     let start = model.to_vec();
     let step = 1e-5;
     for place in 0..start.len() {
@@ -131,7 +117,7 @@ fn check_gradient<M: Learnable>(model: &M, data: &Unique, by: Regularisation) {
             moved[place] += by_much;
             let mut model = model.clone();
             model.set(&moved).unwrap();
-            weighted_log_likelihood(&model, data) + model.log_prior(prior)
+            weighted_log_likelihood(&model, data) + model.log_prior(by)
         };
         let expected = (at(step) - at(-step)) / (2.0 * step);
         // Responsibilities below a millionth are left out.
@@ -143,13 +129,13 @@ fn check_gradient<M: Learnable>(model: &M, data: &Unique, by: Regularisation) {
 #[test]
 fn gradients_match_finite_differences() {
     let data = rows(60, 1);
-    let neither = Regularisation::default();
+    let nothing = Regularisation::default();
     let both = Regularisation { shrinkage: 0.7, smoothing: 0.4 };
-    for by in [neither, both] {
-        check_gradient(&Directed::random(STATES.to_vec(), 3).unwrap(), &data, by);
-        check_gradient(&mixture(3, 4), &data, by);
+    for by in [nothing, both] {
+        check_gradient(&Directed::random(STATES.to_vec(), 3).unwrap(), &data, &by);
+        check_gradient(&mixture(3, 4), &data, &by);
         let moat = |seed| Component::Moat(Moat::random(STATES.to_vec(), Pairs::Lambda, seed).unwrap());
-        check_gradient(&Mixture::new(vec![moat(1), moat(2)], &[1.0, 2.0]).unwrap(), &data, by);
+        check_gradient(&Mixture::new(vec![moat(1), moat(2)], &[1.0, 2.0]).unwrap(), &data, &by);
     }
 }
 
@@ -209,7 +195,7 @@ fn expectation_maximisation_goes_uphill() {
             model.log_likelihood(&cpu, &mut ready, data.table.codes(), &mut out).unwrap();
             let mut stats = model.stats(&ready);
             model.accumulate(&cpu, &mut ready, data.table.codes(), &data.weights, &mut stats).unwrap();
-            assert!(model.maximise(&ready, &stats, None, &nothing(&margins())));
+            assert!(model.maximise(&ready, &stats, None, &Regularisation::default()));
             let after = weighted_log_likelihood(&model, &data);
             assert!(after > before - 1e-3, "{components}, round {round}: {before} {after}");
             before = after;
@@ -221,24 +207,22 @@ fn expectation_maximisation_goes_uphill() {
     let mut moat = Moat::random(STATES.to_vec(), Pairs::Lambda, 1).unwrap();
     let ready = moat.ready(&cpu).unwrap();
     let stats = moat.stats(&ready);
-    assert!(!moat.maximise(&ready, &stats, None, &nothing(&margins())), "no closed form");
+    assert!(!moat.maximise(&ready, &stats, None, &Regularisation::default()), "no closed form");
 }
 
-/// What smoothing asks for, with nothing counted: tables in which nothing depends on anything.
+/// What smoothing and shrinkage ask for, with nothing counted: even tables, and those of the parent.
 #[test]
 fn empty_counts_give_what_the_prior_says() {
     let cpu = Cpu::<f64>::new();
     let mut model = Directed::random(STATES.to_vec(), 8).unwrap();
     let ready = model.ready(&cpu).unwrap();
     let stats = model.stats(&ready);
-    let (by, margins) = (Regularisation { shrinkage: 0.0, smoothing: 1.0 }, margins());
-    model.maximise(&ready, &stats, None, &Prior { by, margins: &margins });
+    model.maximise(&ready, &stats, None, &Regularisation { shrinkage: 0.0, smoothing: 1.0 });
     let tables = model.tables();
     for (v, &states) in STATES.iter().enumerate() {
         for b in 0..states {
-            let expected = margins[STATES[..v].iter().sum::<usize>() + b];
-            assert!((tables.get(v, b, (v + 1) % 5, 0) - expected).abs() < 1e-12);
-            assert!((tables.get(v, b, v, b) - expected).abs() < 1e-12);
+            assert!((tables.get(v, b, (v + 1) % 5, 0) - 1.0 / states as f64).abs() < 1e-12);
+            assert!((tables.get(v, b, v, b) - 1.0 / states as f64).abs() < 1e-12);
         }
     }
 }

@@ -6,7 +6,7 @@
 //! was observed, a few times.
 
 use super::evaluate::evaluate;
-use super::source::{Source, SourceError, margins};
+use super::source::{Source, SourceError};
 use crate::blocks::Blocks;
 use crate::forest::Backend;
 use crate::infer::{Evidence, InferError, Messages, columns_to_blocks, log_mean_weight};
@@ -119,10 +119,6 @@ impl Source<Mixture<Component>> for Filled<'_> {
             self.unique = self.train.unique(self.blocks);
         }
         Ok(&self.unique)
-    }
-
-    fn margins(&self, states: &[usize]) -> Vec<f64> {
-        margins(states, &self.unique)
     }
 
     fn validate<J: Backend>(&mut self, model: &Mixture<Component>, judge: &J) -> Result<f64, SourceError> {

@@ -30,9 +30,6 @@ pub trait Source<M: Learnable> {
     /// The mean log-likelihood of the validation rows.
     fn validate<J: Backend>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError>;
 
-    /// How probable every state of every variable is by itself, smoothed a little.
-    fn margins(&self, states: &[usize]) -> Vec<f64>;
-
     /// What is to be put aside between two epochs, if anything.
     fn memory(&self) -> Option<Vec<f64>> {
         None
@@ -55,23 +52,7 @@ impl<M: Learnable> Source<M> for Data<'_> {
         Ok(self.train)
     }
 
-    fn margins(&self, states: &[usize]) -> Vec<f64> {
-        margins(states, self.train)
-    }
-
     fn validate<J: Backend>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError> {
         Ok(evaluate(model, self.valid, judge)?.mean)
     }
-}
-
-/// How often every state of every variable occurs, with one row of even chance more.
-pub(super) fn margins(states: &[usize], data: &Unique) -> Vec<f64> {
-    let total = data.rows() as f64 + 1.0;
-    let codes = data.table.codes();
-    let of_variable = |(v, &count): (usize, &usize)| {
-        let mut p = vec![1.0 / count as f64 / total; count];
-        data.weights.iter().enumerate().for_each(|(row, weight)| p[codes.get(row, v)] += weight / total);
-        p
-    };
-    states.iter().enumerate().flat_map(of_variable).collect()
 }

@@ -7,7 +7,7 @@ use super::settings::{Optimiser, Settings, SettingsError};
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::forest::Backend;
-use crate::model::{Learnable, ModelError, Numbers, Prior};
+use crate::model::{Learnable, ModelError, Numbers};
 use crate::table::Unique;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -171,9 +171,6 @@ impl<M: Learnable> State<M> {
                 return Err(LearnError::NoRows(what));
             }
         }
-        // Before anything is recalled: the same for whoever takes this up.
-        let margins = data.margins(self.model.states());
-        let prior = Prior { by: settings.regularisation, margins: &margins };
         if let Some(memory) = &self.memory {
             data.recall(memory)?;
         }
@@ -200,7 +197,7 @@ impl<M: Learnable> State<M> {
             let rows = data.train(&self.model, epoch)?;
             let train = match next.epoch(
                 epoch,
-                (rows, prior),
+                rows,
                 settings,
                 machine,
                 watch,
@@ -234,7 +231,7 @@ impl<M: Learnable> State<M> {
     fn epoch<B: Backend>(
         &mut self,
         epoch: usize,
-        (data, prior): (&Unique, Prior<'_>),
+        data: &Unique,
         settings: &Settings,
         machine: &B,
         watch: &mut dyn Watch<M>,
@@ -268,7 +265,7 @@ impl<M: Learnable> State<M> {
                 Optimiser::Adam => {
                     self.model.gradient(ready, stats, gradient);
                     let share = places.len() as f64 / order.len() as f64;
-                    self.model.regularise(&prior, share, gradient);
+                    self.model.regularise(&settings.regularisation, share, gradient);
                     if !gradient.iter().all(|slope| slope.is_finite()) {
                         return Err(not_finite("a derivative"));
                     }
@@ -284,7 +281,7 @@ impl<M: Learnable> State<M> {
                     expected.blend(stats, 1.0 - take, take * scale);
                     // A few rows alone say nothing about most tables.
                     if step >= FIRST_STEPS.min(batches - 1)
-                        && !self.model.maximise(ready, expected, None, &prior)
+                        && !self.model.maximise(ready, expected, None, &settings.regularisation)
                     {
                         return Err(LearnError::NoClosedForm);
                     }

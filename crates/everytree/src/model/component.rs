@@ -2,7 +2,7 @@
 
 use super::directed::{DirectedReady, DirectedStats};
 use super::moat::{MoatStats, Ready};
-use super::{Directed, Learnable, Moat, ModelError, Numbers, Prior};
+use super::{Directed, Learnable, Moat, ModelError, Numbers, Regularisation};
 use crate::forest::{Backend, Codes};
 use crate::spanning::Kind;
 
@@ -202,12 +202,12 @@ impl Learnable for Component {
         either!(self, ready, stats, (model, ready, stats) => model.gradient(ready, stats, gradient))
     }
 
-    fn regularise(&self, prior: &Prior<'_>, share: f64, gradient: &mut [f64]) {
-        either!(self, model => model.regularise(prior, share, gradient))
+    fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
+        either!(self, model => model.regularise(by, share, gradient))
     }
 
-    fn log_prior(&self, prior: &Prior<'_>) -> f64 {
-        either!(self, model => model.log_prior(prior))
+    fn log_prior(&self, by: &Regularisation) -> f64 {
+        either!(self, model => model.log_prior(by))
     }
 
     fn maximise<B: Backend>(
@@ -215,7 +215,7 @@ impl Learnable for Component {
         ready: &ComponentReady<B>,
         stats: &ComponentStats,
         parent: Option<&ComponentStats>,
-        prior: &Prior<'_>,
+        by: &Regularisation,
     ) -> bool {
         match (self, ready, stats, parent) {
             (
@@ -228,7 +228,7 @@ impl Learnable for Component {
                     ComponentStats::Directed(parent) => parent,
                     ComponentStats::Moat(_) => unreachable!("added up by another family"),
                 });
-                model.maximise(ready, stats, parent, prior)
+                model.maximise(ready, stats, parent, by)
             }
             _ => false,
         }

@@ -14,7 +14,7 @@
 //! variable are nothing, and zero.)
 
 use super::counts::mutual_information;
-use super::{Learnable, ModelError, Numbers, PairCounts, Prior};
+use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation};
 use crate::forest::{Backend, Codes, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
 use rand::{RngExt, SeedableRng};
@@ -164,9 +164,7 @@ impl Directed {
         let mut directed = Self::blank(states)?;
         let mut rng = Pcg64::seed_from_u64(seed);
         let n = directed.states.len();
-        let size = directed.states_in_all();
-        let used: Vec<bool> =
-            directed.used().flat_map(|used| (0..size).map(used).collect::<Vec<_>>()).collect();
+        let used: Vec<bool> = directed.used().collect();
         for (place, parameter) in directed.parameters.iter_mut().enumerate() {
             if place < n * n || used[place - n * n] {
                 // Box and Muller.
@@ -187,15 +185,21 @@ impl Directed {
         &mut self.parameters
     }
 
-    /// For every line of the square over all states, which of its places hold a logit.
-    fn used(&self) -> impl Iterator<Item = impl Fn(usize) -> bool> {
-        self.offsets.windows(2).flat_map(|own| {
-            let own = own[0]..own[1];
-            own.clone().map(move |line| {
-                let own = own.clone();
-                move |column| column == line || !own.contains(&column)
-            })
+    /// Which places of the square over all states hold a logit.
+    fn used(&self) -> impl Iterator<Item = bool> + '_ {
+        let size = self.states_in_all();
+        let variable = move |state: usize| self.offsets.partition_point(|&first| first <= state) - 1;
+        let variables: Vec<usize> = (0..size).map(variable).collect();
+        (0..size * size).map(move |place| {
+            let (line, column) = (place / size, place % size);
+            variables[line] != variables[column] || line == column
         })
+    }
+
+    /// One over the number of states of the variable of each line, where the logits lie.
+    fn even(&self) -> impl Iterator<Item = f64> + '_ {
+        let size = self.states_in_all();
+        self.states.iter().flat_map(move |&count| std::iter::repeat_n(1.0 / count as f64, count * size))
     }
 
     /// States of all variables together.
@@ -410,32 +414,26 @@ impl Learnable for Directed {
         });
     }
 
-    fn regularise(&self, prior: &Prior<'_>, share: f64, gradient: &mut [f64]) {
-        if prior.by.smoothing == 0.0 {
+    fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
+        if by.smoothing == 0.0 {
             return;
         }
         let n = self.states.len();
-        let strength = share * prior.by.smoothing;
-        let (size, p) = (self.states_in_all(), self.probabilities());
-        let lines = gradient[n * n..].chunks_exact_mut(size).zip(p.chunks_exact(size));
-        for ((slopes, p), (used, base)) in lines.zip(self.used().zip(prior.margins)) {
-            for (place, (slope, p)) in slopes.iter_mut().zip(p).enumerate() {
-                if used(place) {
-                    *slope += strength * (base - p);
-                }
+        let strength = share * by.smoothing;
+        let p = self.probabilities();
+        for (((slope, p), used), even) in
+            gradient[n * n..].iter_mut().zip(p).zip(self.used()).zip(self.even())
+        {
+            if used {
+                *slope += strength * (even - p);
             }
         }
     }
 
-    fn log_prior(&self, prior: &Prior<'_>) -> f64 {
-        let (size, p) = (self.states_in_all(), self.probabilities());
-        let lines = p.chunks_exact(size).zip(self.used().zip(prior.margins));
-        let mut sum = 0.0;
-        for (p, (used, base)) in lines {
-            let logs = p.iter().enumerate().filter(|(place, _)| used(*place)).map(|(_, p)| p.ln());
-            sum += base * logs.sum::<f64>();
-        }
-        prior.by.smoothing * sum
+    fn log_prior(&self, by: &Regularisation) -> f64 {
+        let p = self.probabilities();
+        let used = p.iter().zip(self.used()).zip(self.even()).filter(|((_, used), _)| *used);
+        by.smoothing * used.map(|((p, _), even)| even * p.ln()).sum::<f64>()
     }
 
     fn maximise<B: Backend>(
@@ -443,10 +441,10 @@ impl Learnable for Directed {
         ready: &DirectedReady<B>,
         stats: &DirectedStats,
         parent: Option<&DirectedStats>,
-        prior: &Prior<'_>,
+        by: &Regularisation,
     ) -> bool {
         let (n, size) = (self.states.len(), self.states_in_all());
-        let Self { offsets, parameters, .. } = self;
+        let Self { states, offsets, parameters } = self;
         let (weights, logits) = parameters.split_at_mut(n * n);
         let counts = stats.counts.sums();
         let above = parent.map(|parent| (parent.counts.sums(), parent.total));
@@ -464,20 +462,20 @@ impl Learnable for Directed {
             };
             let sums = column_sums(counts);
             let sums_above = above.map(|(counts, _)| column_sums(counts));
+            let even = 1.0 / states[v] as f64;
             for b in 0..last - first {
-                let base = prior.margins[first + b];
                 for column in 0..size {
                     if (first..last).contains(&column) && column != first + b {
                         continue;
                     }
                     let place = (first + b) * size + column;
                     let (mut count, mut sum) =
-                        (counts[place] + prior.by.smoothing * base, sums[column] + prior.by.smoothing);
+                        (counts[place] + by.smoothing * even, sums[column] + by.smoothing);
                     if let (Some((above, _)), Some(sums)) = (above, &sums_above)
                         && sums[column] > 0.0
                     {
-                        count += prior.by.shrinkage * above[place] / sums[column];
-                        sum += prior.by.shrinkage;
+                        count += by.shrinkage * above[place] / sums[column];
+                        sum += by.shrinkage;
                     }
                     if count > 0.0 {
                         logits[b * size + column] = (count / sum).max(LEAST_PROBABILITY).ln();
@@ -491,8 +489,8 @@ impl Learnable for Directed {
                 };
                 let (mut found, mut total) = (whole(&sums), stats.total);
                 if let (Some((_, all)), Some(sums)) = (above, &sums_above) {
-                    found += prior.by.shrinkage * whole(sums) / all;
-                    total += prior.by.shrinkage;
+                    found += by.shrinkage * whole(sums) / all;
+                    total += by.shrinkage;
                 }
                 let expected = total * ready.prior[v * n + u];
                 weights[u] += ((found + LEAST_COUNT) / (expected + LEAST_COUNT)).ln();

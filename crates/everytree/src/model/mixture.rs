@@ -3,7 +3,7 @@
 //! Parameters: those of each component, one after the other, and the logarithms of the shares up to a common factor.
 
 use super::clusters::softmax;
-use super::{Learnable, ModelError, Numbers, Prior};
+use super::{Learnable, ModelError, Numbers, Regularisation};
 use crate::forest::{Backend, Codes};
 use rayon::prelude::*;
 
@@ -243,15 +243,15 @@ impl<M: Learnable> Learnable for Mixture<M> {
         }
     }
 
-    fn regularise(&self, prior: &Prior<'_>, share: f64, gradient: &mut [f64]) {
+    fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
         let mut rest = &mut *gradient;
         for component in &self.components {
             let (own, tail) = rest.split_at_mut(component.size());
-            component.regularise(prior, share, own);
+            component.regularise(by, share, own);
             rest = tail;
         }
-        if self.components.len() > 1 && prior.by.shrinkage > 0.0 {
-            let strength = share * prior.by.shrinkage;
+        if self.components.len() > 1 && by.shrinkage > 0.0 {
+            let strength = share * by.shrinkage;
             let size = self.components[0].size();
             let means = self.means();
             for (component, slopes) in self.components.iter().zip(gradient.chunks_exact_mut(size)) {
@@ -264,12 +264,12 @@ impl<M: Learnable> Learnable for Mixture<M> {
         }
     }
 
-    fn log_prior(&self, prior: &Prior<'_>) -> f64 {
+    fn log_prior(&self, by: &Regularisation) -> f64 {
         let means = self.means();
         let far = |component: &M| -> f64 {
             component.pieces().into_iter().flatten().zip(&means).map(|(own, mean)| (own - mean).powi(2)).sum()
         };
-        let own = |component: &M| component.log_prior(prior) - 0.5 * prior.by.shrinkage * far(component);
+        let own = |component: &M| component.log_prior(by) - 0.5 * by.shrinkage * far(component);
         self.components.iter().map(own).sum()
     }
 
@@ -278,7 +278,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
         ready: &Self::Ready<B>,
         stats: &Self::Stats,
         _: Option<&Self::Stats>,
-        prior: &Prior<'_>,
+        by: &Regularisation,
     ) -> bool {
         let several = self.components.len() > 1;
         let parent = several.then(|| {
@@ -289,7 +289,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
         for ((component, ready), stats) in
             self.components.iter_mut().zip(&ready.components).zip(&stats.components)
         {
-            if !component.maximise(ready, stats, parent.as_ref(), prior) {
+            if !component.maximise(ready, stats, parent.as_ref(), by) {
                 return false;
             }
         }

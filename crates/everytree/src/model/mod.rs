@@ -126,13 +126,13 @@ pub trait Learnable: Numbers + Clone + Send + Sync {
     fn gradient<B: Backend>(&self, ready: &Self::Ready<B>, stats: &Self::Stats, gradient: &mut [f64]);
 
     /// Adds `share` times the derivatives of [`Learnable::log_prior`] by every parameter.
-    fn regularise(&self, prior: &Prior<'_>, share: f64, gradient: &mut [f64]) {
-        let _ = (prior, share, gradient);
+    fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
+        let _ = (by, share, gradient);
     }
 
     /// What is thought of the parameters before any data, up to a constant.
-    fn log_prior(&self, prior: &Prior<'_>) -> f64 {
-        let _ = prior;
+    fn log_prior(&self, by: &Regularisation) -> f64 {
+        let _ = by;
         0.0
     }
 
@@ -143,9 +143,9 @@ pub trait Learnable: Numbers + Clone + Send + Sync {
         ready: &Self::Ready<B>,
         stats: &Self::Stats,
         parent: Option<&Self::Stats>,
-        prior: &Prior<'_>,
+        by: &Regularisation,
     ) -> bool {
-        let _ = (ready, stats, parent, prior);
+        let _ = (ready, stats, parent, by);
         false
     }
 }
@@ -156,17 +156,8 @@ pub struct Regularisation {
     /// Of the components of a mixture, towards their mean: as many times half the square of the distance counts as
     /// nats of the whole data.
     pub shrinkage: f64,
-    /// Rows with the margins of the data, added to every line of every free table.
+    /// Rows of even chance added to every line of every free table.
     pub smoothing: f64,
-}
-
-/// What is thought of parameters before any data, but for the margins.
-#[derive(Clone, Copy, Debug)]
-pub struct Prior<'a> {
-    /// How strongly.
-    pub by: Regularisation,
-    /// The probability of every state of every variable by itself.
-    pub margins: &'a [f64],
 }
 
 /// Why a model cannot be.
