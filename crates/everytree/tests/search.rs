@@ -155,6 +155,10 @@ fn what_is_learned_sums_to_one_over_all_rows() {
         let sum: f64 =
             evaluated.log_likelihood.iter().zip(&data.weights).map(|(log, weight)| weight * log.exp()).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{family:?}: {sum}");
+        let single = evaluate(found.model.mixture(), &data, &Cpu::<f32>::new()).unwrap();
+        for (double, single) in evaluated.log_likelihood.iter().zip(&single.log_likelihood) {
+            assert!((double - single).abs() < 1e-4, "{family:?}: {double} {single}");
+        }
         // Every component adds the edges of its rows: n in a rooted forest (one may be a root), n − 1 in a tree.
         let train = found.model.blocks().unique(&rows(500, 1));
         let edges = edge_posteriors(found.model.mixture(), &train, &Cpu::<f64>::new()).unwrap();

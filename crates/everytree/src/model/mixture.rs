@@ -8,7 +8,10 @@ use crate::forest::{Backend, Codes};
 use rayon::prelude::*;
 
 /// Responsibilities below this count as none: most rows then work for a few components only on the way back.
-const LEAST_RESPONSIBILITY: f64 = 1e-6;
+const LEAST_RESPONSIBILITY: f64 = 1e-5;
+/// A component with less than this share of the rows goes through them once more, alone, instead of through all of them:
+/// forwards is a third of the work.
+const FEW_ROWS: f64 = 0.6;
 
 /// A mixture of models over the same variables.
 #[derive(Clone, Debug, PartialEq)]
