@@ -10,7 +10,7 @@ use everytree::file::{ModelFile, Provenance};
 use everytree::forest::Cpu;
 use everytree::learn::Optimiser;
 use everytree::model::{Component, Learnable, TreeTables};
-use everytree::schema::Schema;
+use everytree::schema::{Schema, States};
 use everytree::spanning::Kind;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -207,11 +207,26 @@ impl Explained {
             None => "any other".to_owned(),
             Some(codes) if codes.len() == 1 => labels.of(block.columns()[0], codes[0]).to_owned(),
             Some(codes) => {
-                let cells = block.columns().iter().zip(codes);
-                let cell = |(&column, code): (&usize, u16)| {
-                    format!("{}={}", file.schema.variables[column].name, labels.of(column, code))
-                };
-                cells.map(cell).collect::<Vec<_>>().join(" ")
+                let said: Vec<String> = block
+                    .columns()
+                    .iter()
+                    .zip(codes)
+                    .filter_map(|(&column, code)| {
+                        let variable = &file.schema.variables[column];
+                        // Of yes and no, only what is.
+                        let yes_or_no = match &variable.states {
+                            States::Booleans(_) => true,
+                            States::Integers(values) => values[..] == [0, 1],
+                            _ => false,
+                        };
+                        match code {
+                            0 if yes_or_no => None,
+                            1 if yes_or_no => Some(variable.name.clone()),
+                            _ => Some(format!("{}={}", variable.name, labels.of(column, code))),
+                        }
+                    })
+                    .collect();
+                if said.is_empty() { "none of them".to_owned() } else { said.join(" + ") }
             }
         };
         let blocks = file.model.blocks().blocks().iter();

@@ -2,5 +2,9 @@
 
 #[test]
 fn commands_print_what_they_should() {
-    trycmd::TestCases::new().case("tests/cmd/*.trycmd").case("../../README.md").case("../../docs/asking.md");
+    trycmd::TestCases::new()
+        .case("tests/cmd/*.trycmd")
+        .case("../../README.md")
+        .case("../../docs/asking.md")
+        .case("../../docs/families.md");
 }
