@@ -1,27 +1,26 @@
 //! `everytree fit`: learn a model from a table.
 
+mod outcome;
+mod tables;
+
 use crate::Outcome;
-use crate::data::{StateArguments, TextArguments, count, facts, plural, say, say_ignored, use_threads};
-use crate::progress::{Keep, Stop, Watcher, duration, parse_duration};
+use crate::data::{StateArguments, TextArguments, plural, use_threads};
+use crate::progress::{Keep, Stop, Watcher, parse_duration};
 use crate::together::Together;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use everytree::file::{Checkpoint, ModelFile, Provenance, Results, TableFacts};
+use everytree::file::{Checkpoint, TableFacts};
 use everytree::forest::Cpu;
 use everytree::learn::{
     Components, Ended, Family, Found, LearnError, Optimiser, Plan, Progress, Rows, Running, Search, Settings,
-    Start, Trial, Tried, WatchSearch, edge_posteriors, evaluate, evaluate_observed, split,
+    Start, Trial, WatchSearch,
 };
 use everytree::model::{Model, Numbers, Pairs, Regularisation};
-use everytree::scan::Notice;
-use everytree::schema::Schema;
-use everytree::table::{Holes, Table};
-use everytree_read::{CellRules, Problem, ReadError, read_table, read_table_with_holes, scan_files};
-use serde_json::json;
-use std::io::Write;
+use outcome::{Fitted, best_epoch};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tables::{Tables, facts_of};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FamilyChoice {
@@ -183,31 +182,6 @@ pub struct Fit {
     quiet: bool,
 }
 
-/// The tables of a fit.
-struct Tables {
-    schema: Schema,
-    /// The number of states of every column.
-    states: Vec<usize>,
-    notices: Vec<Notice>,
-    train: Table,
-    valid: Table,
-    /// Cells of these two that were not observed.
-    holes: [Holes; 2],
-    test: Option<Table>,
-    held_out: bool,
-}
-
-impl Tables {
-    fn rows(&self) -> Rows<'_> {
-        let holes = [&self.holes[0], &self.holes[1]];
-        Rows { train: &self.train, valid: &self.valid, states: &self.states, holes }
-    }
-
-    fn facts(&self) -> [TableFacts; 2] {
-        [facts_of(&self.train, &self.holes[0]), facts_of(&self.valid, &self.holes[1])]
-    }
-}
-
 impl Fit {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
@@ -276,83 +250,6 @@ impl Fit {
             Err(error) => Err(error).context(format!("the best model so far is in {}", out.display())),
             Ok(_) if watcher.stop == Some(Stop::Interrupted) => Ok(Outcome::Interrupted),
             Ok(_) => Ok(Outcome::Done),
-        }
-    }
-
-    fn read(&self, resumed: Option<&Checkpoint>) -> Result<Tables> {
-        let read = self.text.settings();
-        let others: Vec<&Path> = self.valid.as_deref().into_iter().collect();
-        let (schema, notices) = match resumed {
-            Some(checkpoint) => (checkpoint.schema.clone(), Vec::new()),
-            None => {
-                let scanned = scan_files(&self.train, &others, &read, &self.states.settings()?)?;
-                (scanned.schema, scanned.notices)
-            }
-        };
-        // What was put aside remembers how holes were filled, if there were any.
-        let running = resumed.and_then(|checkpoint| checkpoint.search.running.as_ref());
-        let marginalise = running.map_or(self.states.marginalise(), |running| running.state.memory.is_some());
-        let rules = CellRules {
-            missing_is_a_state: !marginalise,
-            unknown_is_unobserved: false,
-            incomplete_rows: false,
-        };
-        let table = |path: &Path, holes: bool| -> Result<(Table, Holes)> {
-            let (table, holes, facts) = match holes {
-                true => read_table_with_holes(path, &schema, &read, rules)?,
-                false => {
-                    let (table, facts) = read_table(path, &schema, &read, rules)?;
-                    (table, Holes::default(), facts)
-                }
-            };
-            if !self.quiet {
-                say_ignored(path, &facts);
-            }
-            Ok((table, holes))
-        };
-        let (all, all_holes) = table(&self.train, marginalise)?;
-        let (train, valid, holes, held_out) = match &self.valid {
-            Some(path) => {
-                let (valid, valid_holes) = table(path, marginalise)?;
-                (all, valid, [all_holes, valid_holes], false)
-            }
-            None => {
-                if all.rows() < 2 {
-                    return Err(ReadError { file: self.train.clone(), problem: Problem::OneRow }.into());
-                }
-                if !(self.holdout > 0.0 && self.holdout < 1.0) {
-                    bail!("--holdout {}: between 0 and 1", self.holdout);
-                }
-                let seed = resumed.map_or(self.seed, |checkpoint| checkpoint.settings.seed);
-                let holdout = resumed.and_then(|checkpoint| checkpoint.holdout).unwrap_or(self.holdout);
-                let split = split(all.rows(), holdout, seed);
-                let holes = [all_holes.select(&split.train), all_holes.select(&split.valid)];
-                (all.select(split.train), all.select(split.valid), holes, true)
-            }
-        };
-        // Complete: `score` is there for rows that are not.
-        let test = self.test.as_deref().map(|path| table(path, false)).transpose()?.map(|(test, _)| test);
-        let states = schema.states();
-        Ok(Tables { schema, states, notices, train, valid, holes, test, held_out })
-    }
-
-    fn introduce(&self, tables: &Tables, seed: u64, note: &impl Fn(String)) {
-        let states: usize = tables.schema.states().iter().sum();
-        let test =
-            tables.test.as_ref().map_or(String::new(), |test| format!(", {} to test", count(test.rows())));
-        note(format!(
-            "{}{} with {}; {} to learn from, {} to validate{}{test}",
-            plural(tables.schema.variables.len(), "column"),
-            if tables.schema.header { ", named in the file," } else { " without names," },
-            plural(states, "state"),
-            plural(tables.train.rows(), "row"),
-            count(tables.valid.rows()),
-            if tables.held_out { format!(" (held out by seed {seed})") } else { String::new() },
-        ));
-        const MOST: usize = 8;
-        tables.notices.iter().take(MOST).for_each(|notice| note(format!("note: {}", say(notice))));
-        if tables.notices.len() > MOST {
-            note(format!("note: and {} more columns like these", tables.notices.len() - MOST));
         }
     }
 
@@ -443,79 +340,6 @@ impl Fit {
         Ok(settings)
     }
 
-    /// Evaluates the model in f64, and says where f32 would have said something else.
-    fn report(
-        &self,
-        tables: &Tables,
-        found: &Found,
-        fitted: &Fitted,
-        precision: Precision,
-    ) -> Result<Results> {
-        let judge = Cpu::<f64>::new().keeping(0);
-        let (blocks, mixture) = (fitted.model.blocks(), fitted.model.mixture());
-        let mean = |table: &Table, holes: &Holes| -> Result<f64> {
-            Ok(match holes.is_empty() {
-                true => evaluate(mixture, &blocks.unique(table), &judge)?.mean,
-                false => evaluate_observed(blocks, mixture, table, holes, &judge)?,
-            })
-        };
-        let (train, train_holes) =
-            fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
-        let train_ll = mean(train, train_holes)?;
-        // Of a model that has learned from these rows too, what they said before counts.
-        let refitted = fitted.train.is_some();
-        let best = found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
-        let complete = tables.holes[1].is_empty();
-        let valid_ll = if refitted || !complete { best } else { mean(&tables.valid, &tables.holes[1])? };
-        let test_ll = tables.test.as_ref().map(|test| mean(test, Holes::none())).transpose()?;
-        if precision == Precision::F32 && !refitted && complete {
-            let single = Cpu::<f32>::new().keeping(0);
-            let single = evaluate(mixture, &blocks.unique(&tables.valid), &single)?.mean;
-            if (single - valid_ll).abs() > 1e-3 {
-                note!(
-                    "everytree: warning: in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; \
-                     learn with --precision f64"
-                );
-            }
-        }
-        let (best_epoch, history) = (best_epoch(found), found.history.clone());
-        Ok(Results { best_epoch, train_ll, valid_ll, test_ll, history })
-    }
-
-    fn file(
-        &self,
-        tables: &Tables,
-        tried: &[Tried],
-        fitted: &Fitted,
-        results: &Results,
-        precision: Precision,
-    ) -> Result<ModelFile> {
-        let (train, holes) = fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
-        let train = match holes.is_empty() {
-            true => fitted.model.blocks().unique(train),
-            // Of rows that are complete; where there are none, what was thought before any data is shown.
-            false => {
-                let whole: Vec<usize> = (0..train.rows()).filter(|&row| holes.of(row).is_empty()).collect();
-                fitted.model.blocks().unique(&train.select(whole))
-            }
-        };
-        let posteriors =
-            edge_posteriors(fitted.model.mixture(), &train, &Cpu::<f64>::new().keeping(1 << 28))?;
-        Ok(ModelFile {
-            model: fitted.model.clone(),
-            schema: tables.schema.clone(),
-            provenance: Provenance {
-                settings: Some(fitted.settings.clone()),
-                precision: Some(precision.name().to_owned()),
-                train: Some(fitted.facts[0].clone()),
-                valid: Some(fitted.facts[1].clone()),
-                results: Some(results.clone()),
-                tried: tried.to_vec(),
-            },
-            edge_posteriors: (train.rows() > 0).then_some(posteriors),
-        })
-    }
-
     /// Learns from all rows for as many epochs as were best on the rows held out; nothing if that was stopped.
     fn refit(
         &self,
@@ -560,98 +384,10 @@ impl Fit {
         let facts = [facts_of(&all, &holes), facts_of(&tables.valid, &tables.holes[1])];
         Ok(Some(Fitted { model, settings, facts, train: Some((all, holes)) }))
     }
-
-    #[expect(clippy::too_many_arguments, reason = "everything that is told at the end")]
-    fn print(
-        &self,
-        tables: &Tables,
-        tried: &[Tried],
-        found: &Found,
-        fitted: &Fitted,
-        report: &Results,
-        begin: Instant,
-        out: &Path,
-    ) -> Result<()> {
-        let seconds = begin.elapsed().as_secs_f64();
-        let parameters = fitted.model.degrees_of_freedom();
-        let components = fitted.model.mixture().components().len();
-        let blocks = fitted.model.blocks();
-        let epochs = found.history.len() - 1;
-        let mut stdout = std::io::stdout().lock();
-        if self.json {
-            let mut object = json!({
-                "family": fitted.model.family(),
-                "components": components,
-                "rows": fitted.facts[0].rows,
-                "unique_rows": fitted.facts[0].unique_rows,
-                "valid_rows": fitted.facts[1].rows,
-                "epochs": epochs,
-                "best_epoch": report.best_epoch,
-                "train_ll": report.train_ll,
-                "valid_ll": report.valid_ll,
-                "seconds": seconds,
-                "parameters": parameters,
-                "model": out.display().to_string(),
-                "seed": fitted.settings.seed,
-                "device": "cpu",
-            });
-            if let Some(test_ll) = report.test_ll {
-                object["test_ll"] = json!(test_ll);
-            }
-            if !blocks.is_none() {
-                object["blocks"] = json!(blocks.blocks().len());
-            }
-            if tried.len() > 1 {
-                object["tried"] = json!(tried);
-            }
-            writeln!(stdout, "{object}")?;
-            return Ok(());
-        }
-        if tried.len() > 1 {
-            writeln!(stdout, "tried, by validation:")?;
-            for Tried { trial, valid, best_epoch, .. } in tried {
-                let what = match trial.look {
-                    true => format!("grouping {} of columns, a look", trial.grouping + 1),
-                    false => plural(trial.components, "component"),
-                };
-                writeln!(stdout, "  {valid:>12.4}   {what}, epoch {best_epoch}")?;
-            }
-        }
-        writeln!(stdout, "log-likelihood per row, nats (best epoch {} of {epochs}):", report.best_epoch)?;
-        let (rows, distinct) = (plural(fitted.facts[0].rows, "row"), count(fitted.facts[0].unique_rows));
-        writeln!(stdout, "  train {:>12.4}   {rows}, {distinct} distinct", report.train_ll)?;
-        let held = if tables.held_out { ", held out" } else { "" };
-        writeln!(stdout, "  valid {:>12.4}   {}{held}", report.valid_ll, plural(tables.valid.rows(), "row"))?;
-        if let (Some(test_ll), Some(test)) = (report.test_ll, &tables.test) {
-            writeln!(stdout, "  test  {test_ll:>12.4}   {}", plural(test.rows(), "row"))?;
-        }
-        let mut made = plural(parameters, "parameter");
-        if components > 1 {
-            made = format!("{}, {made}", plural(components, "component"));
-        }
-        if !blocks.is_none() {
-            made = format!("{} of columns, {made}", plural(blocks.blocks().len(), "block"));
-        }
-        writeln!(stdout, "{made} in {}; saved {}", duration(seconds), out.display())?;
-        Ok(())
-    }
 }
 
 /// Epochs of the short fits by which ways to group columns are compared.
 const LOOK: usize = 8;
-
-/// What a fit came to: the model, how it was learned, and from what.
-struct Fitted {
-    model: Model,
-    settings: Settings,
-    facts: [TableFacts; 2],
-    /// All rows, where it has learned from those held out too.
-    train: Option<(Table, Holes)>,
-}
-
-fn facts_of(table: &Table, holes: &Holes) -> TableFacts {
-    facts(&table.unique(), table.fingerprint() ^ holes.fingerprint())
-}
 
 /// Ends a run after an epoch; else as the watcher says.
 struct Until<'a> {
@@ -682,11 +418,6 @@ fn check_place(out: &Path) -> Result<()> {
         bail!("--out {}: there is no folder {}", out.display(), folder.display());
     }
     Ok(())
-}
-
-fn best_epoch(found: &Found) -> usize {
-    let best = found.history.iter().reduce(|best, next| if next.valid > best.valid { next } else { best });
-    best.map_or(0, |epoch| epoch.epoch)
 }
 
 /// Memory for what a step keeps of all components together.

@@ -224,7 +224,19 @@ impl<M: Learnable> Learnable for Mixture<M> {
             *share += parts.iter().sum::<f64>();
         }
         self.components.par_iter().zip(components).zip(parts.par_chunks(rows.max(1)).zip(sums)).try_for_each(
-            |((component, ready), (parts, sums))| component.accumulate(backend, ready, codes, parts, sums),
+            |((component, ready), (parts, sums))| {
+                let own: Vec<usize> = (0..rows).filter(|&row| parts[row] != 0.0).collect();
+                if own.len() as f64 >= FEW_ROWS * rows as f64 {
+                    return component.accumulate(backend, ready, codes, parts, sums);
+                }
+                let n = codes.variables();
+                let some: Vec<u16> =
+                    own.iter().flat_map(|&row| (0..n).map(move |v| codes.get(row, v) as u16)).collect();
+                let weights: Vec<f64> = own.iter().map(|&row| parts[row]).collect();
+                let some = Codes::new(&some, n)?;
+                component.log_likelihood(backend, ready, some, &mut vec![0.0; own.len()])?;
+                component.accumulate(backend, ready, some, &weights, sums)
+            },
         )
     }
 

@@ -1,0 +1,181 @@
+//! What a fit came to: figures, a file, and words.
+
+use super::tables::Tables;
+use super::{Fit, Precision};
+use crate::data::{count, plural};
+use crate::progress::duration;
+use anyhow::Result;
+use everytree::file::{ModelFile, Provenance, Results, TableFacts};
+use everytree::forest::Cpu;
+use everytree::learn::{Found, Settings, Tried, edge_posteriors, evaluate, evaluate_observed};
+use everytree::model::Model;
+use everytree::table::{Holes, Table};
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+use std::time::Instant;
+
+/// What a fit came to: the model, how it was learned, and from what.
+pub struct Fitted {
+    pub model: Model,
+    pub settings: Settings,
+    pub facts: [TableFacts; 2],
+    /// All rows, where it has learned from those held out too.
+    pub train: Option<(Table, Holes)>,
+}
+
+/// The epoch that validated best.
+pub fn best_epoch(found: &Found) -> usize {
+    let best = found.history.iter().reduce(|best, next| if next.valid > best.valid { next } else { best });
+    best.map_or(0, |epoch| epoch.epoch)
+}
+
+impl Fit {
+    /// Evaluates the model in f64, and says where f32 would have said something else.
+    pub(super) fn report(
+        &self,
+        tables: &Tables,
+        found: &Found,
+        fitted: &Fitted,
+        precision: Precision,
+    ) -> Result<Results> {
+        let judge = Cpu::<f64>::new().keeping(0);
+        let (blocks, mixture) = (fitted.model.blocks(), fitted.model.mixture());
+        let mean = |table: &Table, holes: &Holes| -> Result<f64> {
+            Ok(match holes.is_empty() {
+                true => evaluate(mixture, &blocks.unique(table), &judge)?.mean,
+                false => evaluate_observed(blocks, mixture, table, holes, &judge)?,
+            })
+        };
+        let (train, train_holes) =
+            fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
+        let train_ll = mean(train, train_holes)?;
+        // Of a model that has learned from these rows too, what they said before counts.
+        let refitted = fitted.train.is_some();
+        let best = found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
+        let complete = tables.holes[1].is_empty();
+        let valid_ll = if refitted || !complete { best } else { mean(&tables.valid, &tables.holes[1])? };
+        let test_ll = tables.test.as_ref().map(|test| mean(test, Holes::none())).transpose()?;
+        if precision == Precision::F32 && !refitted && complete {
+            let single = Cpu::<f32>::new().keeping(0);
+            let single = evaluate(mixture, &blocks.unique(&tables.valid), &single)?.mean;
+            if (single - valid_ll).abs() > 1e-3 {
+                note!(
+                    "everytree: warning: in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; \
+                     learn with --precision f64"
+                );
+            }
+        }
+        let (best_epoch, history) = (best_epoch(found), found.history.clone());
+        Ok(Results { best_epoch, train_ll, valid_ll, test_ll, history })
+    }
+
+    pub(super) fn file(
+        &self,
+        tables: &Tables,
+        tried: &[Tried],
+        fitted: &Fitted,
+        results: &Results,
+        precision: Precision,
+    ) -> Result<ModelFile> {
+        let (train, holes) = fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
+        let train = match holes.is_empty() {
+            true => fitted.model.blocks().unique(train),
+            // Of rows that are complete; where there are none, what was thought before any data is shown.
+            false => {
+                let whole: Vec<usize> = (0..train.rows()).filter(|&row| holes.of(row).is_empty()).collect();
+                fitted.model.blocks().unique(&train.select(whole))
+            }
+        };
+        let posteriors =
+            edge_posteriors(fitted.model.mixture(), &train, &Cpu::<f64>::new().keeping(1 << 28))?;
+        Ok(ModelFile {
+            model: fitted.model.clone(),
+            schema: tables.schema.clone(),
+            provenance: Provenance {
+                settings: Some(fitted.settings.clone()),
+                precision: Some(precision.name().to_owned()),
+                train: Some(fitted.facts[0].clone()),
+                valid: Some(fitted.facts[1].clone()),
+                results: Some(results.clone()),
+                tried: tried.to_vec(),
+            },
+            edge_posteriors: (train.rows() > 0).then_some(posteriors),
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "everything that is told at the end")]
+    pub(super) fn print(
+        &self,
+        tables: &Tables,
+        tried: &[Tried],
+        found: &Found,
+        fitted: &Fitted,
+        report: &Results,
+        begin: Instant,
+        out: &Path,
+    ) -> Result<()> {
+        let seconds = begin.elapsed().as_secs_f64();
+        let parameters = fitted.model.degrees_of_freedom();
+        let components = fitted.model.mixture().components().len();
+        let blocks = fitted.model.blocks();
+        let epochs = found.history.len() - 1;
+        let mut stdout = std::io::stdout().lock();
+        if self.json {
+            let mut object = json!({
+                "family": fitted.model.family(),
+                "components": components,
+                "rows": fitted.facts[0].rows,
+                "unique_rows": fitted.facts[0].unique_rows,
+                "valid_rows": fitted.facts[1].rows,
+                "epochs": epochs,
+                "best_epoch": report.best_epoch,
+                "train_ll": report.train_ll,
+                "valid_ll": report.valid_ll,
+                "seconds": seconds,
+                "parameters": parameters,
+                "model": out.display().to_string(),
+                "seed": fitted.settings.seed,
+                "device": "cpu",
+            });
+            if let Some(test_ll) = report.test_ll {
+                object["test_ll"] = json!(test_ll);
+            }
+            if !blocks.is_none() {
+                object["blocks"] = json!(blocks.blocks().len());
+            }
+            if tried.len() > 1 {
+                object["tried"] = json!(tried);
+            }
+            writeln!(stdout, "{object}")?;
+            return Ok(());
+        }
+        if tried.len() > 1 {
+            writeln!(stdout, "tried, by validation:")?;
+            for Tried { trial, valid, best_epoch, .. } in tried {
+                let what = match trial.look {
+                    true => format!("grouping {} of columns, a look", trial.grouping + 1),
+                    false => plural(trial.components, "component"),
+                };
+                writeln!(stdout, "  {valid:>12.4}   {what}, epoch {best_epoch}")?;
+            }
+        }
+        writeln!(stdout, "log-likelihood per row, nats (best epoch {} of {epochs}):", report.best_epoch)?;
+        let (rows, distinct) = (plural(fitted.facts[0].rows, "row"), count(fitted.facts[0].unique_rows));
+        writeln!(stdout, "  train {:>12.4}   {rows}, {distinct} distinct", report.train_ll)?;
+        let held = if tables.held_out { ", held out" } else { "" };
+        writeln!(stdout, "  valid {:>12.4}   {}{held}", report.valid_ll, plural(tables.valid.rows(), "row"))?;
+        if let (Some(test_ll), Some(test)) = (report.test_ll, &tables.test) {
+            writeln!(stdout, "  test  {test_ll:>12.4}   {}", plural(test.rows(), "row"))?;
+        }
+        let mut made = plural(parameters, "parameter");
+        if components > 1 {
+            made = format!("{}, {made}", plural(components, "component"));
+        }
+        if !blocks.is_none() {
+            made = format!("{} of columns, {made}", plural(blocks.blocks().len(), "block"));
+        }
+        writeln!(stdout, "{made} in {}; saved {}", duration(seconds), out.display())?;
+        Ok(())
+    }
+}
