@@ -4,6 +4,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use everytree::file::TableFacts;
 use everytree::scan::{MissingCells, Notice, ScanSettings};
+use everytree::schema::{States, Variable};
 use everytree::table::Unique;
 use everytree_read::{FileFacts, Header, ReadSettings};
 use flate2::Compression;
@@ -198,6 +199,15 @@ pub fn say_ignored(path: &Path, facts: &FileFacts) {
             path.display(),
             facts.ignored.join(", ")
         );
+    }
+}
+
+/// Are the values of a column 0 and 1, or false and true?
+pub fn yes_or_no(variable: &Variable) -> bool {
+    match &variable.states {
+        States::Booleans(_) => true,
+        States::Integers(values) => values[..] == [0, 1],
+        _ => false,
     }
 }
 

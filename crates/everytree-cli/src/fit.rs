@@ -12,8 +12,8 @@ use clap::{Args, ValueEnum};
 use everytree::file::{Checkpoint, TableFacts};
 use everytree::forest::Cpu;
 use everytree::learn::{
-    Components, Ended, Family, Found, LearnError, Optimiser, Plan, Progress, Rows, Running, Search, Settings,
-    Start, Trial, WatchSearch,
+    Components, Ended, Family, Found, LearnError, MAX_COMPONENTS, Optimiser, Plan, Progress, Rows, Running,
+    Search, Settings, Start, Trial, WatchSearch,
 };
 use everytree::model::{Model, Numbers, Pairs, Regularisation};
 use outcome::{Fitted, best_epoch};
@@ -45,8 +45,8 @@ fn parse_components(text: &str) -> Result<Components, String> {
     match text {
         "auto" => Ok(Components::UpTo(MOST)),
         _ => match text.parse() {
-            Ok(count) if (1..=1024).contains(&count) => Ok(Components::Just(count)),
-            _ => Err("a number from 1 to 1024, or auto".to_owned()),
+            Ok(count) if (1..=MAX_COMPONENTS).contains(&count) => Ok(Components::Just(count)),
+            _ => Err(format!("a number from 1 to {MAX_COMPONENTS}, or auto")),
         },
     }
 }
@@ -125,10 +125,10 @@ pub struct Fit {
     /// Rows of even chance added to the counts at the start.
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     smoothing: f64,
-    /// Rows of even chance that every line of a table of the directed family is smoothed with, throughout.
-    #[arg(long, default_value_t = 0.0, value_name = "X")]
-    prior: f64,
-    /// How much components of a mixture are pulled towards their mean. Default: 2.
+    /// Rows of even chance that every line of a table of the directed family is smoothed with, throughout. Default: 0.
+    #[arg(long, value_name = "X")]
+    prior: Option<f64>,
+    /// How much components of a mixture are pulled towards their mean. Default: 0; directed 2.
     #[arg(long, value_name = "X")]
     shrinkage: Option<f64>,
     /// Gradients (`adam`), or expectation–maximisation (`em`; the directed family only).
@@ -168,7 +168,7 @@ pub struct Fit {
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// Go on from a checkpoint, to the very same result; its settings count. It is kept up to date, or --checkpoint is.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["family", "components", "blocks", "group", "batch", "lr", "cosine", "average", "init", "smoothing", "prior", "shrinkage", "optimiser", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["family", "components", "blocks", "block_states", "group", "batch", "lr", "cosine", "average", "init", "smoothing", "prior", "shrinkage", "optimiser", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     text: TextArguments,
@@ -215,6 +215,10 @@ impl Fit {
         watcher.finish();
         let Some(found) = search.found()? else {
             return match ended {
+                Err(LearnError::Blocks(error)) => {
+                    let name = &tables.schema.variables[error.column()].name;
+                    Err(error).with_context(|| format!("the block of column {name:?}"))
+                }
                 Err(error) => Err(error.into()),
                 Ok(_) => bail!("stopped before there was a model to save"),
             };
@@ -241,7 +245,7 @@ impl Fit {
         }
         let report = self.report(&tables, &found, &fitted, precision)?;
         self.file(&tables, &search.tried, &fitted, &report, precision)?.save(&out)?;
-        self.print(&tables, &search.tried, &found, &fitted, &report, begin, &out)?;
+        self.print(&tables, &search, &found, &fitted, &report, begin, &out)?;
         if let Some(error) = watcher.failed {
             return Err(error)
                 .context(format!("saving the checkpoint; the best model so far is in {}", out.display()));
@@ -278,9 +282,10 @@ impl Fit {
                 }
             }
             let mut settings = checkpoint.settings;
-            if settings.cosine && self.epochs.is_some_and(|epochs| epochs != settings.epochs) {
+            let steps_are_planned = settings.cosine && settings.optimiser == Optimiser::Adam;
+            if steps_are_planned && self.epochs.is_some_and(|epochs| epochs != settings.epochs) {
                 bail!(
-                    "--epochs: with --cosine the steps were planned for {}; leave it out",
+                    "--epochs: the length of steps was planned for {}; leave it out",
                     plural(settings.epochs, "epoch")
                 );
             }
@@ -306,7 +311,7 @@ impl Fit {
             random: self.init == Initialisation::Random,
             seed: self.seed,
         };
-        let groupings = self.together.groupings(&tables.schema, &tables.train.unique(), note)?;
+        let groupings = self.together.groupings(&tables.schema, &tables.train, &tables.holes[0], note)?;
         let plan = Plan { groupings, components: self.components, look: LOOK, start };
         Ok((Search::new(plan), settings, self.precision))
     }
@@ -330,12 +335,20 @@ impl Fit {
             },
             regularisation: Regularisation {
                 shrinkage: self.shrinkage.unwrap_or(usual.regularisation.shrinkage),
-                smoothing: self.prior,
+                smoothing: self.prior.unwrap_or(usual.regularisation.smoothing),
             },
         };
         settings.check()?;
-        if settings.optimiser == Optimiser::Em && self.family == FamilyChoice::Moat {
-            return Err(LearnError::NoClosedForm.into());
+        if self.family == FamilyChoice::Moat {
+            if settings.optimiser == Optimiser::Em {
+                return Err(LearnError::NoClosedForm.into());
+            }
+            if self.prior.is_some() {
+                bail!("--prior: goes with --family directed");
+            }
+        }
+        if settings.optimiser == Optimiser::Em && (self.lr.is_some() || self.cosine) {
+            bail!("--optimiser em: has no step length; leave out --lr and --cosine");
         }
         Ok(settings)
     }

@@ -1,7 +1,7 @@
 //! `everytree inspect`: what a model has learned, and where it comes from.
 
 use crate::Outcome;
-use crate::data::{count, plural};
+use crate::data::{count, plural, yes_or_no};
 use crate::given::{Labels, names};
 use anyhow::Result;
 use clap::Args;
@@ -10,7 +10,7 @@ use everytree::file::{ModelFile, Provenance};
 use everytree::forest::Cpu;
 use everytree::learn::Optimiser;
 use everytree::model::{Component, Learnable, TreeTables};
-use everytree::schema::{Schema, States};
+use everytree::schema::Schema;
 use everytree::spanning::Kind;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -175,6 +175,11 @@ impl Inspect {
         });
         if file.model.mixture().components().len() > 1 {
             object["shares"] = json!(file.model.mixture().shares());
+            let one = |component: Summary| {
+                let edges: Vec<Value> = component.edges.iter().take(self.top).map(Edge::json).collect();
+                json!({"share": component.share, "edges": edges})
+            };
+            object["mixture"] = json!(summaries(file)?.into_iter().map(one).collect::<Vec<_>>());
         }
         if file.model.kind() == Kind::Directed {
             let posteriors = posteriors(file)?;
@@ -214,11 +219,7 @@ impl Explained {
                     .filter_map(|(&column, code)| {
                         let variable = &file.schema.variables[column];
                         // Of yes and no, only what is.
-                        let yes_or_no = match &variable.states {
-                            States::Booleans(_) => true,
-                            States::Integers(values) => values[..] == [0, 1],
-                            _ => false,
-                        };
+                        let yes_or_no = yes_or_no(variable);
                         match code {
                             0 if yes_or_no => None,
                             1 if yes_or_no => Some(variable.name.clone()),
@@ -318,34 +319,44 @@ fn blocks(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
     Ok(())
 }
 
-/// What each component is like.
+/// What a component is like: its share, and the edges of trees of rows that are its own.
+struct Summary {
+    share: f64,
+    edges: Vec<Edge>,
+}
+
+/// Of every component, in order.
+fn summaries(file: &ModelFile) -> Result<Vec<Summary>> {
+    let mixture = file.model.mixture();
+    let n = mixture.states().len();
+    let of = |((posterior, share), component): ((Vec<f64>, f64), &Component)| {
+        // Given that a row is its own, every variable has a parent or is a root, or all but one have an edge.
+        let sum: f64 = posterior.iter().sum();
+        let own = match file.model.kind() {
+            Kind::Directed => sum / n as f64,
+            Kind::Undirected => sum / (n.max(2) - 1) as f64,
+        };
+        let given: Vec<f64> = posterior.iter().map(|p| if own > 0.0 { p / own } else { 0.0 }).collect();
+        Summary { share, edges: edges_of(file, &given, &component.weights()) }
+    };
+    Ok(posteriors(file)?.into_iter().zip(mixture.shares()).zip(mixture.components()).map(of).collect())
+}
+
+/// All components, the largest first.
 fn components(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
     const EDGES: usize = 3;
-    let mixture = file.model.mixture();
-    if mixture.components().len() == 1 {
+    let mut components = summaries(file)?;
+    if components.len() == 1 {
         return Ok(());
     }
-    writeln!(out, "\n{}, by share:", plural(mixture.components().len(), "component"))?;
-    let posteriors = posteriors(file)?;
-    let mut order: Vec<(usize, f64)> = mixture.shares().into_iter().enumerate().collect();
-    order.sort_by(|a, b| b.1.total_cmp(&a.1));
-    for (k, share) in order {
-        let n = mixture.states().len();
-        // Given that a row is its own, each variable but the root has an edge.
-        let own: f64 = match file.model.kind() {
-            Kind::Directed => posteriors[k].iter().sum::<f64>() / n as f64,
-            Kind::Undirected => posteriors[k].iter().sum::<f64>() / (n.max(2) - 1) as f64,
+    writeln!(out, "\n{}, by share:", plural(components.len(), "component"))?;
+    components.sort_by(|a, b| b.share.total_cmp(&a.share));
+    for Summary { share, edges } in components {
+        let word = |edge: &Edge| {
+            let arrow = if edge.directed { "→" } else { "–" };
+            format!("{} {arrow} {} {:.2}", edge.from, edge.to, edge.probability)
         };
-        let given: Vec<f64> = posteriors[k].iter().map(|p| if own > 0.0 { p / own } else { 0.0 }).collect();
-        let strongest = edges_of(file, &given, &mixture.components()[k].weights());
-        let words: Vec<String> = strongest
-            .iter()
-            .take(EDGES)
-            .map(|edge| {
-                let arrow = if edge.directed { "→" } else { "–" };
-                format!("{} {arrow} {} {:.2}", edge.from, edge.to, edge.probability)
-            })
-            .collect();
+        let words: Vec<String> = edges.iter().take(EDGES).map(word).collect();
         writeln!(out, "  {share:.3}  {}", words.join(", "))?;
     }
     Ok(())

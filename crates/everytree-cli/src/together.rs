@@ -1,11 +1,11 @@
 //! Columns that are modelled together, as people ask for it.
 
-use crate::data::plural;
+use crate::data::{plural, yes_or_no};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::blocks::{Limits, exclusive, informative};
 use everytree::schema::Schema;
-use everytree::table::Unique;
+use everytree::table::{Holes, Table, Unique};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -16,14 +16,18 @@ pub struct Together {
     /// one block a line, its columns separated by commas.
     #[arg(long, default_value = "none", value_name = "none|auto|FILE")]
     blocks: PathBuf,
-    /// With --blocks auto: most combinations of a block; several limits are tried one by one.
-    #[arg(long, default_value = "6,12,24", value_name = "N,N", value_delimiter = ',')]
+    /// With --blocks auto: most combinations of a block; several limits are tried one by one. Default: 6,12,24.
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
     block_states: Vec<usize>,
     /// Columns modelled jointly, by name; * stands for anything (repeatable).
     #[arg(long, value_name = "PATTERN")]
     group: Vec<String>,
 }
 
+/// Most combinations of blocks that are tried.
+const BLOCK_STATES: [usize; 3] = [6, 12, 24];
+/// Complete rows without which nothing is looked for.
+const LEAST_ROWS: usize = 100;
 /// Most columns of a block that is found by itself.
 const MOST_COLUMNS: usize = 8;
 /// Least mutual information of what is merged, in nats.
@@ -34,7 +38,8 @@ impl Together {
     pub fn groupings(
         &self,
         schema: &Schema,
-        data: &Unique,
+        table: &Table,
+        holes: &Holes,
         note: &impl Fn(String),
     ) -> Result<Vec<Vec<Vec<usize>>>> {
         let mut asked: Vec<Vec<usize>> = Vec::new();
@@ -51,20 +56,31 @@ impl Together {
             asked.push(columns);
         }
         let auto = self.blocks == Path::new("auto");
+        if !auto && !self.block_states.is_empty() {
+            bail!("--block-states: goes with --blocks auto");
+        }
         if !auto && self.blocks != Path::new("none") {
             asked.extend(read(&self.blocks, schema)?);
         }
         once(&asked, schema)?;
-        let states = schema.states();
-        let free: Vec<bool> = {
+        // Columns that nobody has asked about, in complete rows: what is missing together does not belong together.
+        let free: Vec<usize> = {
             let taken: HashSet<usize> = asked.iter().flatten().copied().collect();
-            (0..states.len()).map(|v| !taken.contains(&v)).collect()
+            (0..schema.variables.len()).filter(|v| !taken.contains(v)).collect()
         };
-        // Groups of the columns that nobody has asked about.
-        let of_the_rest = |groups: Vec<Vec<usize>>| -> Vec<Vec<usize>> {
-            groups.into_iter().filter(|group| group.iter().all(|&v| free[v])).collect()
+        let whole: Vec<usize> = (0..table.rows()).filter(|&row| holes.of(row).is_empty()).collect();
+        if free.is_empty() || whole.len() < LEAST_ROWS.min(table.rows()) {
+            if auto {
+                note("note: too few complete rows to look for columns that belong together".to_owned());
+            }
+            return Ok(vec![asked]);
+        }
+        let (states, data) = of_columns(schema, table, &free, &whole);
+        let named = |groups: Vec<Vec<usize>>| -> Vec<Vec<usize>> {
+            groups.into_iter().map(|group| group.into_iter().map(|place| free[place]).collect()).collect()
         };
-        let one_hot = of_the_rest(exclusive(&states, data));
+        let mut one_hot = named(exclusive(&states, &data));
+        one_hot.retain(|group| group.iter().all(|&v| yes_or_no(&schema.variables[v])));
         if !auto {
             if let Some(group) = one_hot.first() {
                 note(format!(
@@ -93,15 +109,40 @@ impl Together {
             ));
             groupings.push([asked.clone(), one_hot].concat());
         }
-        for &most in &self.block_states {
+        let limits = if self.block_states.is_empty() { &BLOCK_STATES[..] } else { &self.block_states };
+        for &most in limits {
             let limits = Limits { states: most, columns: MOST_COLUMNS, information: LEAST_INFORMATION };
-            let found = of_the_rest(informative(&states, data, limits));
+            let found = named(informative(&states, &data, limits));
             if !found.is_empty() {
                 groupings.push([asked.clone(), found].concat());
             }
         }
         groupings.dedup();
         Ok(groupings)
+    }
+}
+
+/// Some columns of some rows.
+fn of_columns(schema: &Schema, table: &Table, columns: &[usize], rows: &[usize]) -> (Vec<usize>, Unique) {
+    let all = schema.states();
+    let states: Vec<usize> = columns.iter().map(|&v| all[v]).collect();
+    let mut some = Table::new(&states);
+    for &row in rows {
+        some.push(&columns.iter().map(|&v| table.get(row, v) as u16).collect::<Vec<_>>());
+    }
+    (states, some.unique())
+}
+
+/// A way to group columns, in words.
+pub fn grouping_in_words(schema: &Schema, groups: &[Vec<usize>]) -> String {
+    match groups {
+        [] => "columns by themselves".to_owned(),
+        [first, rest @ ..] => {
+            let name = |&v: &usize| schema.variables[v].name.as_str();
+            let more = if rest.is_empty() { "" } else { ", …" };
+            let first = first.iter().map(name).collect::<Vec<_>>().join(" + ");
+            format!("{} of columns together ({first}{more})", plural(groups.len(), "group"))
+        }
     }
 }
 
@@ -135,9 +176,15 @@ fn read(path: &Path, schema: &Schema) -> Result<Vec<Vec<usize>>> {
     for (line, record) in reader.records().enumerate() {
         let at = || format!("{}: block {}", path.display(), line + 1);
         let record = record.with_context(at)?;
-        let columns: Result<Vec<usize>> =
-            record.iter().map(|name| crate::given::column(schema, name)).collect();
+        let names = record.iter().filter(|name| !name.is_empty());
+        let columns: Result<Vec<usize>> = names.map(|name| crate::given::column(schema, name)).collect();
         groups.push(columns.with_context(at)?);
+    }
+    if groups.is_empty() {
+        bail!(
+            "--blocks {}: there is no block in this file; one a line, column names separated by commas",
+            path.display()
+        );
     }
     Ok(groups)
 }

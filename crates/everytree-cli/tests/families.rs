@@ -141,6 +141,7 @@ fn a_mixture_over_blocks_goes_through_every_command() {
     assert!((total("edges") + total("roots") - 3.0).abs() < 1e-6, "everyone has a parent or is a root");
     let shares: f64 = inspect["shares"].as_array().unwrap().iter().map(|share| share.as_f64().unwrap()).sum();
     assert!((shares - 1.0).abs() < 1e-12);
+    assert_eq!(inspect["mixture"].as_array().unwrap().len(), 2);
     for edge in inspect["edges"].as_array().unwrap() {
         for line in edge["table"]["probabilities"].as_array().unwrap() {
             let sum: f64 = line.as_array().unwrap().iter().map(|p| p.as_f64().unwrap()).sum();
@@ -214,6 +215,20 @@ fn a_search_is_taken_up_to_the_very_same_model() {
     }
 }
 
+/// Columns that never change have no parameters, and are saved and read all the same.
+#[test]
+fn a_model_without_parameters_is_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("c.csv"), "a,b\nx,y\nx,y\nx,y\n").unwrap();
+    for family in ["moat", "directed"] {
+        let fit = ["fit", "c.csv", "--family", family, "--group", "*", "--epochs", "1", "--out", "c"];
+        text(&everytree(folder.path(), &fit));
+        let map = json(&everytree(folder.path(), &["map", "c", "--json"]));
+        assert_eq!(map["rows"][0]["log_likelihood"].as_f64(), Some(0.0), "{family}");
+        text(&everytree(folder.path(), &["inspect", "c", "--edges"]));
+    }
+}
+
 #[test]
 fn holes_in_training_are_no_state() {
     let folder = folder();
@@ -239,6 +254,7 @@ fn holes_in_training_are_no_state() {
         json(&everytree(folder.path(), &arguments))
     };
     let summed_out = fit(&["--missing", "marginalise"]);
+    assert_eq!(summed_out["train_ll_estimated"], true);
     let inspect = json(&everytree(folder.path(), &["inspect", "m", "--json"]));
     assert!(inspect["variables"].as_array().unwrap().iter().all(|v| v["missing"].is_null()), "{inspect}");
     assert_eq!(inspect["variables"][3]["states"].as_array().unwrap().len(), 3);

@@ -15,6 +15,9 @@ use thiserror::Error;
 /// Most combinations of the columns of a block, seen or not.
 pub const MAX_COMBINATIONS: usize = 1 << 20;
 
+/// Most combinations with a state of their own.
+pub const MAX_SEEN: usize = 1 << 10;
+
 /// A partition of the columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blocks {
@@ -48,11 +51,40 @@ pub enum BlocksError {
     /// More combinations than can be told apart.
     #[error("the block that begins with column {0} has more than {MAX_COMBINATIONS} combinations of states")]
     TooMany(usize),
+    /// More combinations in the data than can have a state of their own.
+    #[error(
+        "the block that begins with column {column} has {states} combinations in the data; at most {MAX_SEEN} are possible"
+    )]
+    TooManySeen {
+        /// The first column.
+        column: usize,
+        /// How many.
+        states: usize,
+    },
+    /// No combination at all.
+    #[error(
+        "no row has all columns of the block that begins with column {0}: there is no combination to learn from"
+    )]
+    NeverSeen(usize),
     /// A combination that is none, or not in its place.
     #[error(
         "the combinations of the block that begins with column {0} are not combinations of its states, each once, in order"
     )]
     Combinations(usize),
+}
+
+impl BlocksError {
+    /// The first column of the block that it is about.
+    pub fn column(&self) -> usize {
+        match *self {
+            Self::NoColumn(column)
+            | Self::Twice(column)
+            | Self::TooMany(column)
+            | Self::TooManySeen { column, .. }
+            | Self::NeverSeen(column)
+            | Self::Combinations(column) => column,
+        }
+    }
 }
 
 impl Block {
@@ -165,6 +197,13 @@ impl Blocks {
                     if group.iter().min() == Some(&column) {
                         let mut block = Self::empty(states, group.clone())?;
                         see(&mut block);
+                        let states = block.seen.len();
+                        if states == 0 {
+                            return Err(BlocksError::NeverSeen(column));
+                        }
+                        if states > MAX_SEEN {
+                            return Err(BlocksError::TooManySeen { column, states });
+                        }
                         blocks.push(block);
                     }
                 }
@@ -180,7 +219,10 @@ impl Blocks {
         groups: &[(Vec<usize>, Vec<Vec<u16>>)],
     ) -> Result<Self, BlocksError> {
         let columns: Vec<Vec<usize>> = groups.iter().map(|(columns, _)| columns.clone()).collect();
-        let mut made = Self::new(states, &columns, &Table::new(states).unique())?;
+        // With a first combination for each, so that none is empty; the right ones come next.
+        let mut any = Table::new(states);
+        any.push(&vec![0; states.len()]);
+        let mut made = Self::new(states, &columns, &any.unique())?;
         for (columns, combinations) in groups {
             let found = made.blocks.iter_mut().find(|block| block.columns == *columns && columns.len() > 1);
             let bad = BlocksError::Combinations(columns.first().copied().unwrap_or(0));
@@ -199,7 +241,7 @@ impl Blocks {
                     .fold(0, |number, (&code, &states)| number * states as u32 + u32::from(code))
             };
             let seen: Vec<u32> = combinations.iter().map(number).collect();
-            if seen.is_empty() || !seen.is_sorted_by(|a, b| a < b) {
+            if seen.is_empty() || seen.len() > MAX_SEEN || !seen.is_sorted_by(|a, b| a < b) {
                 return Err(bad);
             }
             block.unseen += block.seen.len();

@@ -44,6 +44,7 @@ pub mod file;
 pub mod forest;
 pub mod infer;
 pub mod learn;
+mod logs;
 pub mod model;
 mod pool;
 pub mod scan;

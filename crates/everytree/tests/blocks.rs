@@ -3,7 +3,7 @@
 mod every;
 
 use everytree::blocks::{Blocks, BlocksError, Limits, exclusive, informative};
-use everytree::table::Table;
+use everytree::table::{Holes, Table};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::collections::HashMap;
@@ -79,6 +79,15 @@ fn groups_that_are_none_are_refused() {
         Blocks::new(&wide, &[vec![0, 1, 2, 3]], &table.unique()).unwrap_err(),
         BlocksError::TooMany(0)
     );
+    // More combinations than can have a state each, and none at all.
+    let mut many = Table::new(&[64, 64]);
+    (0..2000u16).for_each(|i| many.push(&[i % 64, i / 64]));
+    let refused = Blocks::new(&[64, 64], &[vec![0, 1]], &many.unique()).unwrap_err();
+    assert_eq!(refused, BlocksError::TooManySeen { column: 0, states: 2000 });
+    let mut holes = Holes::default();
+    holes.push(0, vec![3]);
+    let refused = Blocks::observed(&STATES, &[vec![2, 3]], &data.table, &holes).unwrap_err();
+    assert_eq!((refused.clone(), refused.column()), (BlocksError::NeverSeen(2), 2));
     // One column alone is no block.
     assert!(Blocks::new(&STATES, &[vec![2]], &data).unwrap().is_none());
 }

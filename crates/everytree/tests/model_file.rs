@@ -139,6 +139,16 @@ fn mixtures_that_do_not_fit_are_refused() {
     };
     assert!(matches!(changed(&|d| d["components"] = 0.into()), ContentError::Description(_)));
     assert!(matches!(changed(&|d| d["components"] = 3.into()), ContentError::Model(_)));
+    assert!(matches!(
+        changed(&|d| d["components"] = 1_000_000_000_000u64.into()),
+        ContentError::Description(_)
+    ));
+    // A schema that is none, before blocks are made of it.
+    for variables in ["[]", r#"[{"name": "a", "states": {"bins": []}, "missing": false}]"#] {
+        let variables: serde_json::Value = serde_json::from_str(variables).unwrap();
+        let error = changed(&|d| d["schema"]["variables"] = variables.clone());
+        assert!(matches!(error, ContentError::Model(_)), "{error}");
+    }
     assert!(matches!(changed(&|d| d["pairs"] = "lambda".into()), ContentError::Description(_)));
     assert!(matches!(changed(&|d| d["family"] = "moat".into()), ContentError::Description(_)));
     assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 9].into()), ContentError::Model(_)));
@@ -292,6 +302,24 @@ fn checkpoint() -> Checkpoint {
 fn what_is_put_aside_is_taken_up() {
     let checkpoint = checkpoint();
     assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap(), checkpoint);
+    // What makes no sense is refused before it is met.
+    let bytes = checkpoint.to_bytes().unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        Checkpoint::from_bytes(&redescribe(&bytes, change)).unwrap_err()
+    };
+    let tried = r#"[{"trial": {"grouping": 99, "components": 1, "look": true}, "valid": -1.0, "best_epoch": 0, "epochs": 1}]"#;
+    let tried: serde_json::Value = serde_json::from_str(tried).unwrap();
+    assert!(matches!(refused(&|d| d["search"]["tried"] = tried.clone()), ContentError::Description(_)));
+    let many = serde_json::json!({"just": 10_000_000_000_000u64});
+    assert!(matches!(
+        refused(&|d| d["search"]["plan"]["components"] = many.clone()),
+        ContentError::Description(_)
+    ));
+    let none = serde_json::json!([]);
+    assert!(matches!(
+        refused(&|d| d["search"]["best"]["history"] = none.clone()),
+        ContentError::Description(_)
+    ));
     let nothing = Search { running: None, ..checkpoint.search.clone() };
     assert_eq!(Checkpoint { search: nothing, ..checkpoint }.to_bytes(), None);
 }

@@ -187,6 +187,8 @@ fn validation_decides_what_comes_next() {
     let two = tried(1, 2, false, -1.8);
     assert_eq!(next(&[one, two]), Some(Trial { grouping: 1, components: 4, look: false }));
     assert_eq!(next(&[one, two, tried(1, 4, false, -1.8)]), None);
+    let in_vain = Tried { best_epoch: 0, ..tried(1, 4, false, -1.7) };
+    assert_eq!(next(&[one, two, in_vain]), None, "learning made it worse");
     let four = tried(1, 4, false, -1.7);
     assert_eq!(next(&[one, two, four]), Some(Trial { grouping: 1, components: 8, look: false }));
     assert_eq!(next(&[one, two, four, tried(1, 8, false, -1.6)]), None, "no more than eight");

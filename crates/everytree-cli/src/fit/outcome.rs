@@ -4,10 +4,13 @@ use super::tables::Tables;
 use super::{Fit, Precision};
 use crate::data::{count, plural};
 use crate::progress::duration;
+use crate::together::grouping_in_words;
 use anyhow::Result;
 use everytree::file::{ModelFile, Provenance, Results, TableFacts};
 use everytree::forest::Cpu;
-use everytree::learn::{Found, Settings, Tried, edge_posteriors, evaluate, evaluate_observed};
+use everytree::learn::{
+    Found, Search, Settings, Tried, completed, edge_posteriors, evaluate, evaluate_observed,
+};
 use everytree::model::Model;
 use everytree::table::{Holes, Table};
 use serde_json::json;
@@ -79,13 +82,10 @@ impl Fit {
         precision: Precision,
     ) -> Result<ModelFile> {
         let (train, holes) = fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
+        let (blocks, mixture) = (fitted.model.blocks(), fitted.model.mixture());
         let train = match holes.is_empty() {
-            true => fitted.model.blocks().unique(train),
-            // Of rows that are complete; where there are none, what was thought before any data is shown.
-            false => {
-                let whole: Vec<usize> = (0..train.rows()).filter(|&row| holes.of(row).is_empty()).collect();
-                fitted.model.blocks().unique(&train.select(whole))
-            }
+            true => blocks.unique(train),
+            false => completed(blocks, mixture, train, holes, fitted.settings.seed)?,
         };
         let posteriors =
             edge_posteriors(fitted.model.mixture(), &train, &Cpu::<f64>::new().keeping(1 << 28))?;
@@ -100,7 +100,7 @@ impl Fit {
                 results: Some(results.clone()),
                 tried: tried.to_vec(),
             },
-            edge_posteriors: (train.rows() > 0).then_some(posteriors),
+            edge_posteriors: Some(posteriors),
         })
     }
 
@@ -108,7 +108,7 @@ impl Fit {
     pub(super) fn print(
         &self,
         tables: &Tables,
-        tried: &[Tried],
+        search: &Search,
         found: &Found,
         fitted: &Fitted,
         report: &Results,
@@ -116,6 +116,9 @@ impl Fit {
         out: &Path,
     ) -> Result<()> {
         let seconds = begin.elapsed().as_secs_f64();
+        let tried = &search.tried;
+        // Of rows with holes likelihoods are estimates.
+        let estimated = tables.holes.each_ref().map(|holes| !holes.is_empty());
         let parameters = fitted.model.degrees_of_freedom();
         let components = fitted.model.mixture().components().len();
         let blocks = fitted.model.blocks();
@@ -146,6 +149,12 @@ impl Fit {
             }
             if tried.len() > 1 {
                 object["tried"] = json!(tried);
+                object["groupings"] = json!(search.plan.groupings);
+            }
+            for (key, estimated) in ["train_ll_estimated", "valid_ll_estimated"].into_iter().zip(estimated) {
+                if estimated {
+                    object[key] = json!(true);
+                }
             }
             writeln!(stdout, "{object}")?;
             return Ok(());
@@ -154,7 +163,10 @@ impl Fit {
             writeln!(stdout, "tried, by validation:")?;
             for Tried { trial, valid, best_epoch, .. } in tried {
                 let what = match trial.look {
-                    true => format!("grouping {} of columns, a look", trial.grouping + 1),
+                    true => {
+                        let groups = &search.plan.groupings[trial.grouping];
+                        format!("{}, a look", grouping_in_words(&tables.schema, groups))
+                    }
                     false => plural(trial.components, "component"),
                 };
                 writeln!(stdout, "  {valid:>12.4}   {what}, epoch {best_epoch}")?;
@@ -162,9 +174,15 @@ impl Fit {
         }
         writeln!(stdout, "log-likelihood per row, nats (best epoch {} of {epochs}):", report.best_epoch)?;
         let (rows, distinct) = (plural(fitted.facts[0].rows, "row"), count(fitted.facts[0].unique_rows));
-        writeln!(stdout, "  train {:>12.4}   {rows}, {distinct} distinct", report.train_ll)?;
+        let [train, valid] = estimated.map(|estimated| if estimated { ", estimated" } else { "" });
+        writeln!(stdout, "  train {:>12.4}   {rows}, {distinct} distinct{train}", report.train_ll)?;
         let held = if tables.held_out { ", held out" } else { "" };
-        writeln!(stdout, "  valid {:>12.4}   {}{held}", report.valid_ll, plural(tables.valid.rows(), "row"))?;
+        writeln!(
+            stdout,
+            "  valid {:>12.4}   {}{held}{valid}",
+            report.valid_ll,
+            plural(tables.valid.rows(), "row")
+        )?;
         if let (Some(test_ll), Some(test)) = (report.test_ll, &tables.test) {
             writeln!(stdout, "  test  {test_ll:>12.4}   {}", plural(test.rows(), "row"))?;
         }

@@ -6,7 +6,8 @@ use super::model::{FORMAT, TableFacts};
 use super::shape::Shape;
 use super::{ContentError, FileError};
 use crate::learn::{
-    Adam, Components, Epoch, Family, Found, Plan, Running, Search, Settings, Start, State, Trial, Tried,
+    Adam, Components, Epoch, Family, Found, MAX_COMPONENTS, Plan, Running, Search, Settings, Start, State,
+    Trial, Tried,
 };
 use crate::model::{Model, Numbers, Pairs};
 use crate::schema::Schema;
@@ -152,11 +153,23 @@ impl Checkpoint {
             Some(story) => story,
             None => Story::of_one_fit(shape.pairs.unwrap_or(Pairs::Lambda), settings.seed),
         };
-        if story.plan.groupings.get(story.trial.grouping).is_none() {
+        let trials = story.tried.iter().map(|tried| tried.trial).chain([story.trial]);
+        if trials.clone().any(|trial| story.plan.groupings.get(trial.grouping).is_none()) {
             return Err(sense("it tries a grouping of columns that is not in its plan"));
+        }
+        let (Components::Just(most) | Components::UpTo(most)) = story.plan.components;
+        if trials
+            .map(|trial| trial.components)
+            .chain([most])
+            .any(|count| !(1..=MAX_COMPONENTS).contains(&count))
+        {
+            return Err(sense("it tries an impossible number of components"));
         }
         let earlier = story.best.map(|earlier| -> Result<Found, ContentError> {
             earlier.shape.check()?;
+            if earlier.history.is_empty() {
+                return Err(sense("its best fit so far has no epochs"));
+            }
             let blocks = earlier.shape.blocks(&columns)?;
             let mixture =
                 earlier.shape.mixture(&blocks.states(), &unpacked.numbers("earlier.parameters")?)?;

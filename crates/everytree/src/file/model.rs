@@ -110,6 +110,7 @@ impl ModelFile {
         let Description { shape, schema, provenance, format, .. } = unpacked.description()?;
         shape.check()?;
         let fit = |what: String| ContentError::Model(what);
+        schema.check().map_err(fit)?;
         let blocks = shape.blocks(&schema.states())?;
         let mixture = shape.mixture_of_lists(&unpacked, &blocks.states())?;
         let n = mixture.states().len();
@@ -125,7 +126,6 @@ impl ModelFile {
             Some(list) => Some(list.chunks_exact(n * n).map(<[f64]>::to_vec).collect()),
             None => None,
         };
-        schema.check().map_err(fit)?;
         let model = Model::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
         Ok(Self { model, schema, provenance, edge_posteriors })
     }

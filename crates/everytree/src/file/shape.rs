@@ -3,6 +3,8 @@
 use super::ContentError;
 use super::container::Unpacked;
 use crate::blocks::Blocks;
+use crate::forest::Tables;
+use crate::learn::MAX_COMPONENTS;
 use crate::model::{Component, Directed, Learnable, Mixture, Moat, Model, Numbers, Pairs};
 use serde::{Deserialize, Serialize};
 
@@ -59,14 +61,17 @@ impl Shape {
         if (self.family == "moat") != self.pairs.is_some() {
             return Err(ContentError::Description("pair tables belong to the family moat".to_owned()));
         }
-        if self.components == 0 {
-            return Err(ContentError::Description("a model of no components".to_owned()));
+        if !(1..=MAX_COMPONENTS).contains(&self.components) {
+            let found = self.components;
+            let what = format!("{found} components; from 1 to {MAX_COMPONENTS} are possible");
+            return Err(ContentError::Description(what));
         }
         Ok(())
     }
 
     /// The blocks, of columns with so many states each.
     pub fn blocks(&self, states: &[usize]) -> Result<Blocks, ContentError> {
+        Tables::check(states).map_err(fit)?;
         let groups: Vec<_> =
             self.blocks.iter().map(|block| (block.columns.clone(), block.combinations.clone())).collect();
         Blocks::from_combinations(states, &groups).map_err(fit)
@@ -84,13 +89,13 @@ impl Shape {
     pub fn mixture(&self, states: &[usize], parameters: &[f64]) -> Result<Mixture<Component>, ContentError> {
         let shares = if self.components > 1 { self.components } else { 0 };
         let (size, rest) = (parameters.len().saturating_sub(shares), parameters.len().min(shares));
-        if !size.is_multiple_of(self.components) || rest != shares || size == 0 {
+        if !size.is_multiple_of(self.components) || rest != shares {
             let (found, components) = (parameters.len(), self.components);
             return Err(fit(format!("{found} parameters cannot be those of {components} components")));
         }
-        let components: Result<Vec<_>, _> = parameters[..size]
-            .chunks_exact(size / self.components)
-            .map(|own| self.component(states.to_vec(), own.to_vec()))
+        let one = size / self.components;
+        let components: Result<Vec<_>, _> = (0..self.components)
+            .map(|k| self.component(states.to_vec(), parameters[k * one..(k + 1) * one].to_vec()))
             .collect();
         let log_shares = if shares > 0 { parameters[size..].to_vec() } else { vec![0.0] };
         Mixture::with_log_shares(components?, log_shares).map_err(fit)

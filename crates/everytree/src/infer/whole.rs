@@ -19,6 +19,7 @@ use super::sample::{Drawn, Sampling, sample};
 use super::{InferError, exact};
 use crate::blocks::Blocks;
 use crate::forest::Codes;
+use crate::logs::{choose, log_sum, shares};
 use crate::model::{Density, Likelihood, Model, ModelError};
 use crate::spanning::Kind;
 use crate::stream::{seed_of, stream};
@@ -57,34 +58,19 @@ impl Likelihood for Mixed<'_> {
         if let [part] = &self.parts[..] {
             return part.log_p(codes, out);
         }
-        let mut all = vec![0.0; out.len() * self.parts.len()];
+        let rows = out.len();
+        let mut all = vec![0.0; rows * self.parts.len()];
         for ((part, share), logs) in
-            self.parts.iter().zip(&self.log_shares).zip(all.chunks_exact_mut(out.len().max(1)))
+            self.parts.iter().zip(&self.log_shares).zip(all.chunks_exact_mut(rows.max(1)))
         {
             part.log_p(codes, logs)?;
             logs.iter_mut().for_each(|log| *log += share);
         }
         for (row, log) in out.iter_mut().enumerate() {
-            let logs: Vec<f64> = all.iter().skip(row).step_by(self.len(&all)).copied().collect();
-            *log = log_sum(&logs);
+            *log = log_sum(all.iter().skip(row).step_by(rows).copied());
         }
         Ok(())
     }
-}
-
-impl Mixed<'_> {
-    /// Rows of a list with one number per row and part.
-    fn len(&self, all: &[f64]) -> usize {
-        all.len() / self.parts.len()
-    }
-}
-
-fn log_sum(logs: &[f64]) -> f64 {
-    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if most == f64::NEG_INFINITY {
-        return most;
-    }
-    most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln()
 }
 
 impl Model {
@@ -258,7 +244,7 @@ impl Mixed<'_> {
         effort: Effort<'e>,
     ) -> Result<Vec<Option<Effort<'e>>>, InferError> {
         let logs = self.look(evidence, effort)?;
-        let all = log_sum(&logs);
+        let all = log_sum(logs.iter().copied());
         let weights: Vec<f64> = logs.iter().map(|log| (log - all).exp()).collect();
         let many = weights.iter().filter(|weight| **weight >= SMALL).count().max(1) as f64;
         let one = |(k, weight): (usize, &f64)| {
@@ -379,8 +365,7 @@ impl Mixed<'_> {
         } else {
             self.log_shares.clone()
         };
-        let all = log_sum(&logs);
-        let weights: Vec<f64> = logs.iter().map(|log| (log - all).exp()).collect();
+        let weights = shares(&logs);
         let mut rng = stream(sampling.seed, "components of samples", 0);
         let chosen: Vec<usize> = (0..count).map(|_| choose(&weights, rng.random())).collect();
         let mut drawn = Drawn::Exactly;
@@ -402,24 +387,9 @@ impl Mixed<'_> {
     }
 }
 
-/// The place that a number between 0 and 1 falls on.
-pub(super) fn choose(weights: &[f64], at: f64) -> usize {
-    let mut left = at * weights.iter().sum::<f64>();
-    let mut last = 0;
-    for (k, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
-        left -= weight;
-        last = k;
-        if left < 0.0 {
-            break;
-        }
-    }
-    last
-}
-
 /// The logarithm of a sum of which the logarithms of the terms are known.
 fn total(parts: &[Estimate]) -> Estimate {
-    let logs: Vec<f64> = parts.iter().map(|part| part.value).collect();
-    let value = log_sum(&logs);
+    let value = log_sum(parts.iter().map(|part| part.value));
     let square = |part: &Estimate| ((part.value - value).exp() * part.standard_error).powi(2);
     Estimate { value, standard_error: parts.iter().map(square).sum::<f64>().sqrt() }
 }

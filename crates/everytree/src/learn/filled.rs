@@ -10,6 +10,7 @@ use super::source::{Source, SourceError};
 use crate::blocks::Blocks;
 use crate::forest::Backend;
 use crate::infer::{Evidence, InferError, Messages, columns_to_blocks, log_mean_weight};
+use crate::logs::{choose, log_sum, shares};
 use crate::model::{Component, Density, Mixture, ModelError};
 use crate::spanning::FreshTrees;
 use crate::stream::{seed_of, stream};
@@ -65,15 +66,13 @@ impl Incomplete {
 
 /// The value of a column in a row by chance in which it was observed.
 fn observed(columns: &Table, holes: &Holes, v: usize, rng: &mut impl Rng) -> u16 {
-    /// A column that is hardly ever observed gets its first state.
-    const TRIES: usize = 1000;
-    for _ in 0..TRIES {
-        let row = rng.random_range(0..columns.rows());
-        if !holes.of(row).contains(&v) {
-            return columns.get(row, v) as u16;
-        }
-    }
-    0
+    const TRIES: usize = 100;
+    let known = |row: &usize| !holes.of(*row).contains(&v);
+    let rows = columns.rows();
+    let by_chance = (0..TRIES).map(|_| rng.random_range(0..rows)).find(known);
+    // Of a column that is hardly ever observed, whatever comes first.
+    let row = by_chance.or_else(|| (0..rows).find(known));
+    row.map_or(0, |row| columns.get(row, v) as u16)
 }
 
 /// Rows with holes to learn from and to validate with.
@@ -159,7 +158,7 @@ fn fill(
 ) -> Result<(), SourceError> {
     let parts: Result<Vec<Box<dyn Density + '_>>, _> =
         model.components().iter().map(|component| component.asked()).collect();
-    let (parts, shares) = (parts?, model.shares());
+    let (parts, log_shares) = (parts?, model.shares().into_iter().map(f64::ln).collect::<Vec<_>>());
     let n = data.table.variables();
     let Incomplete { table, evidence } = data;
     let table_now = &*table;
@@ -171,9 +170,9 @@ fn fill(
             let rows = table_now.select(chunk.iter().map(|(row, _)| *row));
             let mut logs = vec![vec![0.0; chunk.len()]; parts.len()];
             if parts.len() > 1 {
-                for ((part, share), logs) in parts.iter().zip(&shares).zip(&mut logs) {
+                for ((part, share), logs) in parts.iter().zip(&log_shares).zip(&mut logs) {
                     part.log_p(rows.codes(), logs)?;
-                    logs.iter_mut().for_each(|log| *log += share.ln());
+                    logs.iter_mut().for_each(|log| *log += share);
                 }
             }
             let mut messages: Vec<Messages<'_>> =
@@ -183,12 +182,15 @@ fn fill(
             let mut filled = Vec::new();
             for (place, (_, known)) in chunk.iter().enumerate() {
                 let own: Vec<f64> = logs.iter().map(|logs| logs[place]).collect();
-                let part = by_logarithm(&own, rng.random());
+                let part = choose(&shares(&own), rng.random());
                 let mut row: Vec<u16> = (0..n).map(|v| rows.get(place, v) as u16).collect();
                 for _ in 0..steps {
                     parts[part].rates_at(&row, &mut rates);
-                    // A first filling may be impossible; then any tree will do that allows what was observed.
-                    let Ok(tree) = trees.draw(&rates, &mut rng) else { break };
+                    let tree = match trees.draw(&rates, &mut rng) {
+                        Ok(tree) => tree,
+                        // A first filling may be impossible; then a tree of the prior shows a way out.
+                        Err(_) => trees.draw(parts[part].rates(), &mut rng).map_err(InferError::from)?,
+                    };
                     messages[part].collect(&tree, known);
                     if let Some(drawn) = messages[part].draw(&tree, &mut rng) {
                         row = drawn;
@@ -203,23 +205,6 @@ fn fill(
         table.replace(*row, &codes);
     }
     Ok(())
-}
-
-/// The place that a number between 0 and 1 falls on, by weights of which the logarithms are given.
-fn by_logarithm(logs: &[f64], at: f64) -> usize {
-    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    if most == f64::NEG_INFINITY {
-        return 0;
-    }
-    let weights: Vec<f64> = logs.iter().map(|log| (log - most).exp()).collect();
-    let mut left = at * weights.iter().sum::<f64>();
-    weights
-        .iter()
-        .position(|weight| {
-            left -= weight;
-            left < 0.0
-        })
-        .unwrap_or(weights.len() - 1)
 }
 
 /// The mean log-likelihood of what was observed: exact of complete rows, estimated of some of the others, the same ones and
@@ -238,26 +223,37 @@ fn estimate<J: Backend>(
     }
     let parts: Result<Vec<Box<dyn Density + '_>>, _> =
         model.components().iter().map(|component| component.asked()).collect();
-    let (parts, shares) = (parts?, model.shares());
+    let (parts, log_shares) = (parts?, model.shares().into_iter().map(f64::ln).collect::<Vec<_>>());
     let every = incomplete.len().div_ceil(MOST_VALIDATED);
     let logs: Result<Vec<f64>, InferError> = incomplete
         .par_iter()
         .step_by(every)
         .map(|(row, known)| {
             let of_part = |(part, share): (&dyn Density, &f64)| {
-                Ok(log_mean_weight(part, known, TREES, seed_of(seed, *row as u64))? + share.ln())
+                Ok(log_mean_weight(part, known, TREES, seed_of(seed, *row as u64))? + share)
             };
-            let both = parts.iter().map(|part| &**part).zip(&shares);
+            let both = parts.iter().map(|part| &**part).zip(&log_shares);
             let logs: Result<Vec<f64>, InferError> = both.map(of_part).collect();
-            let logs = logs?;
-            let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            Ok(most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln())
+            Ok(log_sum(logs?.into_iter()))
         })
         .collect();
     let logs = logs?;
     let estimated = logs.iter().sum::<f64>() / logs.len() as f64;
     let others = incomplete.len() as f64;
     Ok((whole * exact + others * estimated) / (whole + others))
+}
+
+/// A table with its holes filled by chance from a model, as distinct rows of blocks.
+pub fn completed(
+    blocks: &Blocks,
+    model: &Mixture<Component>,
+    table: &Table,
+    holes: &Holes,
+    seed: u64,
+) -> Result<Unique, SourceError> {
+    let mut incomplete = Incomplete::new(blocks, table, holes, seed)?;
+    fill(&mut incomplete, model, FIRST_STEPS, seed)?;
+    Ok(incomplete.unique(blocks))
 }
 
 /// The mean log-likelihood of what was observed of a table, under a model over blocks of its columns.
@@ -320,14 +316,5 @@ mod tests {
             .sum();
         // Five degrees of freedom; beyond 30 once in 70,000.
         assert!(square < 30.0, "{square}: {counts:?}");
-    }
-
-    #[test]
-    fn a_choice_by_logarithms_is_one_by_weights() {
-        let logs = [-700.0 + 0.25f64.ln(), f64::NEG_INFINITY, -700.0 + 0.75f64.ln()];
-        assert_eq!(by_logarithm(&logs, 0.2), 0);
-        assert_eq!(by_logarithm(&logs, 0.3), 2);
-        assert_eq!(by_logarithm(&logs, 1.0), 2);
-        assert_eq!(by_logarithm(&[f64::NEG_INFINITY; 2], 0.5), 0);
     }
 }

@@ -37,6 +37,9 @@ pub enum Components {
     UpTo(usize),
 }
 
+/// Most components of a mixture.
+pub const MAX_COMPONENTS: usize = 1024;
+
 /// One fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
@@ -86,7 +89,9 @@ impl Plan {
             (Components::UpTo(_), []) => 1,
             (Components::UpTo(most), [before @ .., last]) => {
                 let worse = before.iter().any(|before| before.valid >= last.valid);
-                if worse || last.trial.components >= most {
+                // Components that learning only makes worse are too many already.
+                let in_vain = last.best_epoch == 0;
+                if worse || in_vain || last.trial.components >= most {
                     return None;
                 }
                 (2 * last.trial.components).min(most)
@@ -103,7 +108,7 @@ pub struct Search {
     pub plan: Plan,
     /// What is done.
     pub tried: Vec<Tried>,
-    /// The best of what is done, short fits aside.
+    /// The best of what is done.
     pub best: Option<Found>,
     /// What is under way.
     pub running: Option<Running>,
@@ -240,8 +245,7 @@ impl Search {
         let Running { trial, blocks, state } = running;
         let Some(best) = state.best_epoch() else { return Ok(()) };
         let tried = Tried { trial, valid: best.valid, best_epoch: best.epoch, epochs: state.epochs() };
-        let better = self.tried.iter().all(|before| before.trial.look || before.valid < tried.valid);
-        if !trial.look && better {
+        if self.tried.iter().all(|before| before.valid < tried.valid) {
             self.best = Some(Found { model: Model::new(blocks, state.best)?, history: state.history });
         }
         self.tried.push(tried);

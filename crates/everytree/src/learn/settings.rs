@@ -88,7 +88,7 @@ impl Settings {
             return Err(SettingsError::NoPatience);
         }
         for (what, value) in
-            [("shrinkage", self.regularisation.shrinkage), ("smoothing", self.regularisation.smoothing)]
+            [("shrinkage", self.regularisation.shrinkage), ("prior", self.regularisation.smoothing)]
         {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(SettingsError::Regularisation { what, value });

@@ -1,5 +1,6 @@
 //! Rows that resemble each other: a mixture of independent columns, where the components of larger mixtures start.
 
+use crate::logs::{choose, shares};
 use crate::stream::stream;
 use crate::table::Unique;
 use rand::RngExt;
@@ -51,7 +52,8 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
                 let cells = (0..states.len()).map(|v| log_p[k][offsets[v] + codes.get(row, v)]);
                 *log = log_share[k] + cells.sum::<f64>();
             }
-            softmax(line);
+            let shares = shares(line);
+            line.copy_from_slice(&shares);
         });
         let made: Vec<(f64, Vec<f64>)> = (0..clusters)
             .into_par_iter()
@@ -90,21 +92,9 @@ fn first_rows(data: &Unique, variables: usize, clusters: usize, seed: u64) -> Ve
             *nearest = nearest.min(unlike as f64);
         });
         let weights: Vec<f64> = nearest.iter().zip(&data.weights).map(|(far, weight)| far * weight).collect();
-        let mut left = rng.random::<f64>() * weights.iter().sum::<f64>();
-        let next = weights.iter().position(|weight| {
-            left -= weight;
-            left < 0.0
-        });
         // Where all rows are alike, any will do.
-        chosen.push(next.unwrap_or(last));
+        let alike = weights.iter().all(|weight| *weight == 0.0);
+        chosen.push(if alike { last } else { choose(&weights, rng.random()) });
     }
     chosen
-}
-
-/// Logarithms to shares that add up to 1.
-pub(super) fn softmax(line: &mut [f64]) {
-    let most = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    line.iter_mut().for_each(|log| *log = (*log - most).exp());
-    let sum: f64 = line.iter().sum();
-    line.iter_mut().for_each(|part| *part /= sum);
 }

@@ -477,7 +477,7 @@ impl Learnable for Directed {
                         count += by.shrinkage * above[place] / sums[column];
                         sum += by.shrinkage;
                     }
-                    if count > 0.0 {
+                    if sum > 0.0 {
                         logits[b * size + column] = (count / sum).max(LEAST_PROBABILITY).ln();
                     }
                 }

@@ -2,9 +2,9 @@
 //!
 //! Parameters: those of each component, one after the other, and the logarithms of the shares up to a common factor.
 
-use super::clusters::softmax;
 use super::{Learnable, ModelError, Numbers, Regularisation};
 use crate::forest::{Backend, Codes};
+use crate::logs::{log_sum, shares};
 use rayon::prelude::*;
 
 /// Responsibilities below this count as none: most rows then work for a few components only on the way back.
@@ -104,9 +104,7 @@ impl<M: Learnable> Mixture<M> {
 
     /// The share of every component; they add up to 1.
     pub fn shares(&self) -> Vec<f64> {
-        let mut shares = self.log_shares.clone();
-        softmax(&mut shares);
-        shares
+        shares(&self.log_shares)
     }
 }
 
@@ -322,13 +320,4 @@ impl<M> Mixture<M> {
         log_shares.clear();
         log_shares.extend(self.log_shares.iter().map(|log| log - sum));
     }
-}
-
-/// `log Σ exp`
-fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
-    let most = logs.clone().fold(f64::NEG_INFINITY, f64::max);
-    if most == f64::NEG_INFINITY {
-        return most;
-    }
-    most + logs.map(|log| (log - most).exp()).sum::<f64>().ln()
 }
