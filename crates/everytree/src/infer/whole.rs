@@ -159,11 +159,6 @@ impl<'a> AskedModel<'a> {
         self.mixed.log_evidence(&of_blocks, effort)
     }
 
-    /// What `P(evidence)` can be computed by: enumeration within so many operations, or random trees.
-    pub fn method_within(&self, evidence: &Evidence, operations: f64) -> Result<Method, InferError> {
-        Ok(Method::affordable(&self.check(evidence)?, operations / self.mixed.parts.len() as f64))
-    }
-
     /// Draws `count` rows given the evidence. Without evidence, and where enumeration is cheap, exactly.
     pub fn sample(
         &self,
@@ -301,7 +296,10 @@ impl Mixed<'_> {
             for (((_, found), weight), (part, own)) in answers.iter_mut().zip(weights).zip(asked) {
                 if weight * (1.0 - weight) * found.log_evidence.standard_error > tolerance {
                     let own = Effort { tolerance: Some(tolerance / (weight * (1.0 - weight))), ..own };
-                    found.log_evidence = log_evidence(part, evidence, own)?;
+                    // One that could answer before keeps what it had if it cannot now.
+                    if let Ok(better) = log_evidence(part, evidence, own) {
+                        found.log_evidence = better;
+                    }
                 }
             }
         }
