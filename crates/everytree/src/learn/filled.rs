@@ -11,7 +11,7 @@ use crate::blocks::Blocks;
 use crate::forest::Backend;
 use crate::infer::{Evidence, InferError, Messages, columns_to_blocks, log_mean_weight};
 use crate::logs::{choose, log_sum, shares};
-use crate::model::{Component, Density, Mixture, ModelError};
+use crate::model::{Component, Density, Learnable, Mixture, ModelError, Unseen};
 use crate::spanning::FreshTrees;
 use crate::stream::{seed_of, stream};
 use crate::table::{Holes, Table, Unique};
@@ -122,6 +122,15 @@ impl Source<Mixture<Component>> for Filled<'_> {
 
     fn validate<J: Backend>(&mut self, model: &Mixture<Component>, judge: &J) -> Result<f64, SourceError> {
         estimate(model, &self.complete, &self.valid.evidence, self.seed, judge)
+    }
+
+    fn unseen(&self, model: &Mixture<Component>) -> Vec<Unseen> {
+        let Incomplete { table, evidence } = &self.train;
+        let known = |row: usize, block: usize| {
+            let place = evidence.binary_search_by_key(&row, |(row, _)| *row);
+            place.is_err() || place.is_ok_and(|place| evidence[place].1.state(block).is_some())
+        };
+        Unseen::find(model.states(), table, &vec![1.0; table.rows()], known)
     }
 
     fn memory(&self) -> Option<Vec<f64>> {

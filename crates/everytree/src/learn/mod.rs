@@ -17,7 +17,9 @@ pub use adam::Adam;
 pub use batches::{Split, split};
 pub use evaluate::{Evaluation, edge_posteriors, evaluate};
 pub use filled::{completed, evaluate_observed};
-pub use search::{Components, Found, MAX_COMPONENTS, Plan, Rows, Running, Search, Trial, Tried, WatchSearch};
+pub use search::{
+    Components, Found, LEAST_GAIN, MAX_COMPONENTS, Plan, Rows, Running, Search, Trial, Tried, WatchSearch,
+};
 pub use settings::{Optimiser, Settings, SettingsError};
 pub use source::{Source, SourceError};
 pub use start::{Family, Start};

@@ -33,12 +33,15 @@ pub struct Plan {
 pub enum Components {
     /// So many.
     Just(usize),
-    /// Twice as many as before as long as validation gets better, up to so many.
+    /// Twice as many as before as long as validation gets better by [`LEAST_GAIN`], up to so many.
     UpTo(usize),
 }
 
 /// Most components of a mixture.
 pub const MAX_COMPONENTS: usize = 1024;
+
+/// What twice as many components must gain before there are more, in nats a row.
+pub const LEAST_GAIN: f64 = 1e-3;
 
 /// One fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +91,7 @@ impl Plan {
             (Components::Just(_), _) => return None,
             (Components::UpTo(_), []) => 1,
             (Components::UpTo(most), [before @ .., last]) => {
-                let worse = before.iter().any(|before| before.valid >= last.valid);
+                let worse = before.iter().any(|before| last.valid < before.valid + LEAST_GAIN);
                 // Components that learning only makes worse are too many already.
                 let in_vain = last.best_epoch == 0;
                 if worse || in_vain || last.trial.components >= most {

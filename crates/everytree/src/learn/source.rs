@@ -4,7 +4,7 @@ use super::evaluate::evaluate;
 use super::state::Data;
 use crate::forest::Backend;
 use crate::infer::InferError;
-use crate::model::{Learnable, ModelError};
+use crate::model::{Learnable, ModelError, Unseen};
 use crate::table::Unique;
 use thiserror::Error;
 
@@ -30,6 +30,9 @@ pub trait Source<M: Learnable> {
     /// The mean log-likelihood of the validation rows.
     fn validate<J: Backend>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError>;
 
+    /// States that the rows to learn from do not show.
+    fn unseen(&self, model: &M) -> Vec<Unseen>;
+
     /// What is to be put aside between two epochs, if anything.
     fn memory(&self) -> Option<Vec<f64>> {
         None
@@ -50,6 +53,10 @@ impl<M: Learnable> Source<M> for Data<'_> {
 
     fn train(&mut self, _: &M, _: usize) -> Result<&Unique, SourceError> {
         Ok(self.train)
+    }
+
+    fn unseen(&self, model: &M) -> Vec<Unseen> {
+        Unseen::find(model.states(), &self.train.table, &self.train.weights, |_, _| true)
     }
 
     fn validate<J: Backend>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError> {

@@ -7,7 +7,7 @@ use super::settings::{Optimiser, Settings, SettingsError};
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::forest::Backend;
-use crate::model::{Learnable, ModelError, Numbers};
+use crate::model::{Learnable, ModelError, Numbers, Unseen};
 use crate::table::Unique;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -174,7 +174,10 @@ impl<M: Learnable> State<M> {
         if let Some(memory) = &self.memory {
             data.recall(memory)?;
         }
+        let unseen = data.unseen(&self.model);
         if self.history.is_empty() {
+            self.model.hold(&unseen);
+            self.best = self.model.clone();
             let valid = data.validate(&self.model, judge)?;
             let train = evaluate(&self.model, data.train(&self.model, 0)?, judge)?.mean;
             self.memory = data.memory();
@@ -197,7 +200,7 @@ impl<M: Learnable> State<M> {
             let rows = data.train(&self.model, epoch)?;
             let train = match next.epoch(
                 epoch,
-                rows,
+                (rows, &unseen),
                 settings,
                 machine,
                 watch,
@@ -209,6 +212,7 @@ impl<M: Learnable> State<M> {
             let mut candidate = next.model.clone();
             if let Some(average) = &next.average {
                 candidate.set(average)?;
+                candidate.hold(&unseen);
             }
             let valid = data.validate(&candidate, judge)?;
             if !valid.is_finite() {
@@ -231,7 +235,7 @@ impl<M: Learnable> State<M> {
     fn epoch<B: Backend>(
         &mut self,
         epoch: usize,
-        data: &Unique,
+        (data, unseen): (&Unique, &[Unseen]),
         settings: &Settings,
         machine: &B,
         watch: &mut dyn Watch<M>,
@@ -287,6 +291,7 @@ impl<M: Learnable> State<M> {
                     }
                 }
             }
+            self.model.hold(unseen);
             if !self.model.pieces().iter().all(|piece| piece.iter().all(|parameter| parameter.is_finite())) {
                 return Err(not_finite("a parameter"));
             }

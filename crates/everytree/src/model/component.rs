@@ -2,7 +2,7 @@
 
 use super::directed::{DirectedReady, DirectedStats};
 use super::moat::{MoatStats, Ready};
-use super::{Directed, Learnable, Moat, ModelError, Numbers, Regularisation};
+use super::{Directed, Learnable, Moat, ModelError, Numbers, Regularisation, Unseen};
 use crate::forest::{Backend, Codes};
 use crate::spanning::Kind;
 
@@ -232,5 +232,9 @@ impl Learnable for Component {
             }
             _ => false,
         }
+    }
+
+    fn hold(&mut self, unseen: &[Unseen]) {
+        either!(self, model => model.hold(unseen));
     }
 }

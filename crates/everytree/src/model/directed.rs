@@ -14,8 +14,9 @@
 //! variable are nothing, and zero.)
 
 use super::counts::mutual_information;
-use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation};
+use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation, Unseen};
 use crate::forest::{Backend, Codes, Counts, Tables};
+use crate::logs::log_sum;
 use crate::spanning::{Elimination, Kind};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -497,5 +498,42 @@ impl Learnable for Directed {
             }
         });
         true
+    }
+
+    fn hold(&mut self, unseen: &[Unseen]) {
+        let (n, size) = (self.states.len(), self.states_in_all());
+        let Self { offsets, parameters, .. } = self;
+        let mut lines = by_variable(offsets, &mut parameters[n * n..]);
+        // By variable, so that they can be worked on side by side.
+        let mut of: Vec<Option<&Unseen>> = vec![None; n];
+        unseen.iter().for_each(|unseen| of[unseen.variable] = Some(unseen));
+        lines.par_iter_mut().zip(of).enumerate().for_each(|(v, (lines, unseen))| {
+            let Some(unseen) = unseen else { return };
+            let (first, last) = (offsets[v], offsets[v + 1]);
+            let log_odds = unseen.odds().ln();
+            let seen: Vec<usize> = (0..last - first).filter(|b| !unseen.states.contains(b)).collect();
+            // Line by line, as they lie; within the variable, on the diagonal, its states as a root.
+            let mut most = vec![f64::NEG_INFINITY; size];
+            for b in &seen {
+                let line = &lines[b * size..][..size];
+                most.iter_mut().zip(line).for_each(|(most, &logit)| *most = most.max(logit));
+            }
+            let mut sums = vec![0.0; size];
+            for b in &seen {
+                let line = &lines[b * size..][..size];
+                for ((sum, &logit), most) in sums.iter_mut().zip(line).zip(&most) {
+                    *sum += (logit - most).exp();
+                }
+            }
+            let held: Vec<f64> =
+                most.iter().zip(&sums).map(|(most, sum)| most + sum.ln() + log_odds).collect();
+            let root = log_sum(seen.iter().map(|b| lines[b * size + first + b])) + log_odds;
+            for b in &unseen.states {
+                let line = &mut lines[b * size..][..size];
+                line[..first].copy_from_slice(&held[..first]);
+                line[last..].copy_from_slice(&held[last..]);
+                line[first + b] = root;
+            }
+        });
     }
 }

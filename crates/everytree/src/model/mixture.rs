@@ -2,7 +2,7 @@
 //!
 //! Parameters: those of each component, one after the other, and the logarithms of the shares up to a common factor.
 
-use super::{Learnable, ModelError, Numbers, Regularisation};
+use super::{Learnable, ModelError, Numbers, Regularisation, Unseen};
 use crate::forest::{Backend, Codes};
 use crate::logs::{log_sum, shares};
 use rayon::prelude::*;
@@ -311,6 +311,10 @@ impl<M: Learnable> Learnable for Mixture<M> {
             self.log_shares.iter_mut().zip(&stats.shares).for_each(|(log, share)| *log = (share + 1.0).ln());
         }
         true
+    }
+
+    fn hold(&mut self, unseen: &[Unseen]) {
+        self.components.iter_mut().for_each(|component| component.hold(unseen));
     }
 }
 

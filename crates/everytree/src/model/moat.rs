@@ -11,7 +11,7 @@
 
 use super::counts::mutual_information;
 use super::pair::{Margin, lambda, sinkhorn};
-use super::{Learnable, ModelError, Numbers, PairCounts};
+use super::{Learnable, ModelError, Numbers, PairCounts, Unseen};
 use crate::forest::frechet::Frechet;
 use crate::forest::{Backend, Codes, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
@@ -649,6 +649,21 @@ impl Learnable for Moat {
             }
             let place = layout.margins[v] - layout.margins[0]..layout.margins[v + 1] - layout.margins[0];
             margins[v].pull_back(&by_log_p, &mut logits[place]);
+        }
+    }
+
+    fn hold(&mut self, unseen: &[Unseen]) {
+        if self.pairs == Pairs::Tables {
+            return;
+        }
+        for unseen in unseen {
+            let mut p = self.margin(unseen.variable).p;
+            unseen.states.iter().for_each(|&a| p[a] = 0.0);
+            let rest: f64 = p.iter().sum();
+            unseen.states.iter().for_each(|&a| p[a] = rest * unseen.odds());
+            let place = self.layout.margins[unseen.variable];
+            let logits = Margin::logits(&p);
+            self.parameters[place..place + logits.len()].copy_from_slice(&logits);
         }
     }
 }

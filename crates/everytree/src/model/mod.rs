@@ -12,6 +12,7 @@ mod mixture;
 mod moat;
 mod pair;
 mod tree;
+mod unseen;
 mod whole;
 
 pub use asked::Asked;
@@ -25,6 +26,7 @@ pub use directed::{Directed, DirectedReady, DirectedStats};
 pub use mixture::{Mixture, MixtureReady, MixtureStats};
 pub use moat::{Moat, MoatStats, Pairs, Ready};
 pub use tree::TreeTables;
+pub use unseen::Unseen;
 pub use whole::Model;
 
 use crate::forest::{Backend, Codes, ForestError};
@@ -148,6 +150,9 @@ pub trait Learnable: Numbers + Clone + Send + Sync {
         let _ = (ready, stats, parent, by);
         false
     }
+
+    /// Gives states that no row shows the probability that they are to have.
+    fn hold(&mut self, unseen: &[Unseen]);
 }
 
 /// How parameters are kept from following the data too closely. Zero: not at all.
