@@ -12,10 +12,10 @@ use clap::{Args, ValueEnum};
 use everytree::file::{Checkpoint, TableFacts};
 use everytree::forest::Cpu;
 use everytree::learn::{
-    Components, Ended, Family, Found, LearnError, MAX_COMPONENTS, Optimiser, Plan, Progress, Rows, Running,
+    Ended, Family, Found, HowMany, LearnError, MAX_COMPONENTS, Optimiser, Plan, Progress, Rows, Running,
     Search, Settings, Start, Trial, WatchSearch,
 };
-use everytree::model::{Model, Numbers, Pairs, Regularisation};
+use everytree::model::{MAX_HIDDEN, Model, Numbers, Pairs, Regularisation, Structure};
 use outcome::{Fitted, best_epoch};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,14 @@ enum FamilyChoice {
     Moat,
     /// Rooted forests with free tables.
     Directed,
+    /// Columns that have nothing to do with each other; several components: latent classes.
+    Independent,
+    /// One tree, of the highest mutual information.
+    ChowLiu,
+    /// Several of them (Meilă and Jordan).
+    MixtureOfTrees,
+    /// One tree of hidden variables, one for each column.
+    Hclt,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -38,17 +46,38 @@ enum OptimiserChoice {
     Em,
 }
 
-/// How many components: a number, or as many as pay.
-fn parse_components(text: &str) -> Result<Components, String> {
-    /// More components than this are not tried by themselves.
-    const MOST: usize = 64;
+impl FamilyChoice {
+    fn family(self) -> Family {
+        match self {
+            Self::Moat => Family::Moat,
+            Self::Directed => Family::Directed,
+            Self::Independent => Family::Independent,
+            Self::ChowLiu | Self::MixtureOfTrees => Family::ChowLiu,
+            Self::Hclt => Family::Hclt,
+        }
+    }
+}
+
+/// More components, or hidden states, than this are not tried by themselves.
+const MOST_BY_ITSELF: usize = 64;
+
+/// A number, or as many as pay.
+fn how_many(text: &str, most: usize) -> Result<HowMany, String> {
     match text {
-        "auto" => Ok(Components::UpTo(MOST)),
+        "auto" => Ok(HowMany::UpTo(MOST_BY_ITSELF)),
         _ => match text.parse() {
-            Ok(count) if (1..=MAX_COMPONENTS).contains(&count) => Ok(Components::Just(count)),
-            _ => Err(format!("a number from 1 to {MAX_COMPONENTS}, or auto")),
+            Ok(count) if (1..=most).contains(&count) => Ok(HowMany::Just(count)),
+            _ => Err(format!("a number from 1 to {most}, or auto")),
         },
     }
+}
+
+fn parse_components(text: &str) -> Result<HowMany, String> {
+    how_many(text, MAX_COMPONENTS)
+}
+
+fn parse_hidden(text: &str) -> Result<HowMany, String> {
+    how_many(text, MAX_HIDDEN)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,7 +111,7 @@ enum Initialisation {
     Random,
 }
 
-/// Learn a mixture of all trees from a table.
+/// Learn a model from a table: a mixture of all trees, or one of its neighbours.
 ///
 /// Every column is taken as discrete; see `--max-states`, `--bins` and `--missing`. The epoch that is best on the
 /// validation rows is what is saved. Log-likelihoods are means over rows, in nats, evaluated in f64.
@@ -111,9 +140,12 @@ pub struct Fit {
     /// Family of models.
     #[arg(long, default_value = "moat", value_name = "FAMILY")]
     family: FamilyChoice,
-    /// How many mixtures of all trees are mixed; auto: 1, 2, 4 … as long as validation gets better.
-    #[arg(long, default_value = "1", value_name = "K|auto", value_parser = parse_components)]
-    components: Components,
+    /// How many models are mixed; auto: 1, 2, 4 … as long as validation gets better. Default: 1; mixture-of-trees auto.
+    #[arg(long, value_name = "K|auto", value_parser = parse_components)]
+    components: Option<HowMany>,
+    /// States of the hidden variables of hclt; auto: 4, 8, 16 … as long as validation gets better. Default: auto.
+    #[arg(long, value_name = "H|auto", value_parser = parse_hidden)]
+    hidden: Option<HowMany>,
     #[command(flatten)]
     together: Together,
     /// Parameterisation of pair tables: the paper's intervals, or free matrices scaled to the margins.
@@ -125,22 +157,25 @@ pub struct Fit {
     /// Rows of even chance added to the counts at the start.
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     smoothing: f64,
-    /// Rows of even chance that every line of a table of the directed family is smoothed with, throughout. Default: 0.
+    /// Rows of even chance that every line of a free table is smoothed with, throughout. Not for moat. Default: 0;
+    /// mixture-of-trees 1 a table, hclt 0.01.
     #[arg(long, value_name = "X")]
     prior: Option<f64>,
-    /// How much components of a mixture are pulled towards their mean. Default: 0; directed 2.
+    /// How much components of a mixture are pulled towards what they have in common. Default: 0; directed and
+    /// mixture-of-trees 2.
     #[arg(long, value_name = "X")]
     shrinkage: Option<f64>,
-    /// Gradients (`adam`), or expectation–maximisation (`em`; the directed family only).
-    #[arg(long, default_value = "adam", value_name = "adam|em", hide_possible_values = true)]
-    optimiser: OptimiserChoice,
-    /// Times through the data. Default: 50; directed 30.
+    /// Gradients (`adam`; moat, directed, hclt), or expectation–maximisation (`em`; all but moat). Default: `adam` for
+    /// moat and directed.
+    #[arg(long, value_name = "adam|em", hide_possible_values = true)]
+    optimiser: Option<OptimiserChoice>,
+    /// Times through the data. Default: 50; directed 30; trees 100.
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// Stop after N epochs without a better validation. Default: never; directed 6.
+    /// Stop after N epochs without a better validation. Default: never; directed 6; trees 5.
     #[arg(long, value_name = "N")]
     patience: Option<usize>,
-    /// Rows of a mini-batch. Default: 1024 (directed 256), from 500 columns on 64.
+    /// Rows of a mini-batch. Default: 1024 (directed 256), from 500 columns on 64; mixture-of-trees all.
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
     /// Step length of Adam. Default: 0.05, from 500 columns on 0.01 (directed 0.02).
@@ -168,7 +203,7 @@ pub struct Fit {
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// Go on from a checkpoint, to the very same result; its settings count. It is kept up to date, or --checkpoint is.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["family", "components", "blocks", "block_states", "group", "batch", "lr", "cosine", "average", "init", "smoothing", "prior", "shrinkage", "optimiser", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["family", "components", "hidden", "blocks", "block_states", "group", "batch", "lr", "cosine", "average", "init", "smoothing", "prior", "shrinkage", "optimiser", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     text: TextArguments,
@@ -299,10 +334,7 @@ impl Fit {
             bail!("--smoothing {}: must be positive", self.smoothing);
         }
         let start = Start {
-            family: match self.family {
-                FamilyChoice::Moat => Family::Moat,
-                FamilyChoice::Directed => Family::Directed,
-            },
+            family: self.family.family(),
             pairs: match self.pairs {
                 PairChoice::Lambda => Pairs::Lambda,
                 PairChoice::Sinkhorn => Pairs::Sinkhorn,
@@ -312,15 +344,35 @@ impl Fit {
             seed: self.seed,
         };
         let groupings = self.together.groupings(&tables.schema, &tables.train, &tables.holes[0], note)?;
-        let plan = Plan { groupings, components: self.components, look: LOOK, start };
+        let (components, hidden) = self.sizes()?;
+        let plan = Plan { groupings, components, hidden, look: LOOK, start };
         Ok((Search::new(plan), settings, self.precision))
     }
 
-    fn settings(&self, columns: usize) -> Result<Settings> {
-        let usual = match self.family {
-            FamilyChoice::Moat => Settings::paper(columns),
-            FamilyChoice::Directed => Settings::directed(columns),
+    /// How many components, and states of hidden variables.
+    fn sizes(&self) -> Result<(HowMany, HowMany)> {
+        let one = HowMany::Just(1);
+        let hclt = self.family == FamilyChoice::Hclt;
+        if self.hidden.is_some() && !hclt {
+            bail!("--hidden: goes with --family hclt");
+        }
+        if self.family == FamilyChoice::ChowLiu && self.components.is_some_and(|count| count != one) {
+            bail!("--family chow-liu: is one tree; several of them are --family mixture-of-trees");
+        }
+        let auto = HowMany::UpTo(MOST_BY_ITSELF);
+        let components = match self.family {
+            FamilyChoice::MixtureOfTrees => self.components.unwrap_or(auto),
+            _ => self.components.unwrap_or(one),
         };
+        let hidden = if hclt { self.hidden.unwrap_or(auto) } else { one };
+        if matches!((components, hidden), (HowMany::UpTo(_), HowMany::UpTo(_))) {
+            bail!("--components auto: give --hidden a number; one of the two can be looked for at a time");
+        }
+        Ok((components, hidden))
+    }
+
+    fn settings(&self, columns: usize) -> Result<Settings> {
+        let usual = Settings::usual(self.family.family(), columns);
         let settings = Settings {
             epochs: self.epochs.unwrap_or(usual.epochs),
             batch: self.batch.unwrap_or(usual.batch),
@@ -330,8 +382,9 @@ impl Fit {
             cosine: self.cosine || usual.cosine,
             averaging: self.average,
             optimiser: match self.optimiser {
-                OptimiserChoice::Adam => Optimiser::Adam,
-                OptimiserChoice::Em => Optimiser::Em,
+                Some(OptimiserChoice::Adam) => Optimiser::Adam,
+                Some(OptimiserChoice::Em) => Optimiser::Em,
+                None => usual.optimiser,
             },
             regularisation: Regularisation {
                 shrinkage: self.shrinkage.unwrap_or(usual.regularisation.shrinkage),
@@ -344,7 +397,15 @@ impl Fit {
                 return Err(LearnError::NoClosedForm.into());
             }
             if self.prior.is_some() {
-                bail!("--prior: goes with --family directed");
+                bail!("--prior: the tables of moat are not free; goes with the other families");
+            }
+        }
+        if self.family.family() == Family::ChowLiu {
+            if settings.optimiser == Optimiser::Adam {
+                bail!("--optimiser adam: trees are not found along a gradient; use em");
+            }
+            if self.average.is_some() {
+                bail!("--average: trees have no average; leave it out");
             }
         }
         if settings.optimiser == Optimiser::Em && (self.lr.is_some() || self.cosine) {
@@ -370,8 +431,12 @@ impl Fit {
             all.push(&row);
         }
         let groups = found.model.blocks().combinations().into_iter().map(|(columns, _)| columns).collect();
-        let components = Components::Just(found.model.mixture().components().len());
-        let mut search = Search::new(Plan { groupings: vec![groups], components, ..plan.clone() });
+        let components = HowMany::Just(found.model.mixture().components().len());
+        let hidden = match found.model.structure() {
+            Some(Structure::Hidden(count)) => HowMany::Just(count),
+            _ => plan.hidden,
+        };
+        let mut search = Search::new(Plan { groupings: vec![groups], components, hidden, ..plan.clone() });
         watcher.keep_nothing();
         // Decay, if any, goes as it went: by the epochs that were planned.
         let wanted = best_epoch(found);
@@ -445,8 +510,8 @@ fn run(
 ) -> Result<Ended, LearnError> {
     let judge = Cpu::<f64>::new().keeping(0);
     let keep = match search.plan.components {
-        Components::Just(components) => KEPT / components.max(1),
-        Components::UpTo(_) => KEPT / 16,
+        HowMany::Just(components) => KEPT / components.max(1),
+        HowMany::UpTo(_) => KEPT / 16,
     };
     match precision {
         Precision::F32 => search.run(rows, settings, &Cpu::<f32>::new().keeping(keep), &judge, watcher),

@@ -9,7 +9,7 @@ use everytree::blocks::Block;
 use everytree::file::{ModelFile, Provenance};
 use everytree::forest::Cpu;
 use everytree::learn::Optimiser;
-use everytree::model::{Component, Learnable, TreeTables};
+use everytree::model::{AskedComponent, Component, EdgeTables, Learnable, Structure};
 use everytree::schema::Schema;
 use everytree::spanning::Kind;
 use serde_json::{Value, json};
@@ -95,6 +95,8 @@ fn edges_of(file: &ModelFile, probabilities: &[f64], weights: &[f64]) -> Vec<Edg
     let pairs = (0..n).flat_map(|v| (0..if directed { n } else { v }).map(move |u| (u, v)));
     let mut edges: Vec<Edge> = pairs
         .filter(|(u, v)| u != v)
+        // One tree has the edges it has.
+        .filter(|(u, v)| file.model.structure().is_none() || probabilities[v * n + u] > 0.0)
         .map(|(u, v)| Edge {
             ends: (u, v),
             from: names[u].clone(),
@@ -117,7 +119,8 @@ impl Inspect {
             edges.truncate(self.top);
         }
         let directed = file.model.kind() == Kind::Directed;
-        let tables = if directed && self.edges { Some(Explained::new(&file)?) } else { None };
+        let has_tables = directed && !matches!(file.model.structure(), Some(Structure::Hidden(_)));
+        let tables = if has_tables && self.edges { Some(Explained::new(&file)?) } else { None };
         let mut out = std::io::stdout().lock();
         if self.json {
             writeln!(out, "{}", self.object(&file, &edges, tables.as_ref())?)?;
@@ -125,8 +128,17 @@ impl Inspect {
         }
         writeln!(
             out,
-            "mixture of all {}: {}, {}, {}",
-            if directed { "rooted forests" } else { "trees" },
+            "{}: {}, {}, {}",
+            match file.model.structure() {
+                None if directed => "mixture of all rooted forests".to_owned(),
+                None => "mixture of all trees".to_owned(),
+                Some(Structure::Independent) => "independent columns".to_owned(),
+                Some(Structure::ChowLiu) if file.model.mixture().components().len() == 1 =>
+                    "Chow–Liu tree".to_owned(),
+                Some(Structure::ChowLiu) => "mixture of trees".to_owned(),
+                Some(Structure::Hidden(count)) =>
+                    format!("hidden Chow–Liu tree, {} a column", plural(count, "hidden state")),
+            },
             plural(file.schema.variables.len(), "variable"),
             plural(file.schema.states().iter().sum(), "state"),
             plural(file.model.degrees_of_freedom(), "parameter")
@@ -197,12 +209,26 @@ impl Inspect {
     }
 }
 
+/// `P(x_v = · | x_u = a)` of u, a, v.
+type Table = Box<dyn Fn(usize, usize, usize) -> Vec<f64>>;
+
+/// The table of every edge that a component has.
+fn table_of(component: &Component) -> Result<Table> {
+    Ok(match component.asked()? {
+        AskedComponent::Trees(density) => {
+            let tables = density.tables().clone();
+            Box::new(move |u, a, v| tables.given(u, a, v).to_vec())
+        }
+        AskedComponent::Tree(tree) => Box::new(move |u, a, v| tree.given(u, a, v).to_vec()),
+    })
+}
+
 /// Tables of edges, by the labels of what explains and of what is explained.
 pub struct Explained {
     /// Of the states of every variable.
     labels: Vec<Vec<String>>,
     /// Tables of every component, and how probable it makes edges.
-    components: Vec<(TreeTables, Vec<f64>)>,
+    components: Vec<(Vec<f64>, Table)>,
 }
 
 impl Explained {
@@ -232,9 +258,8 @@ impl Explained {
         };
         let blocks = file.model.blocks().blocks().iter();
         let components = file.model.mixture().components().iter().zip(posteriors(file)?);
-        let components: Result<Vec<_>> = components
-            .map(|(component, posterior)| Ok((component.asked()?.tables().clone(), posterior)))
-            .collect();
+        let components: Result<Vec<_>> =
+            components.map(|(component, posterior)| Ok((posterior, table_of(component)?))).collect();
         Ok(Self {
             labels: blocks
                 .map(|block| (0..block.states()).map(|state| label(block, state)).collect())
@@ -247,16 +272,18 @@ impl Explained {
     fn table(&self, edge: &Edge) -> Vec<Vec<f64>> {
         let (u, v) = edge.ends;
         let n = self.labels.len();
-        let total: f64 = self.components.iter().map(|(_, posterior)| posterior[v * n + u]).sum();
+        let total: f64 = self.components.iter().map(|(posterior, _)| posterior[v * n + u]).sum();
         (0..self.labels[u].len())
             .map(|a| {
                 let mut line = vec![0.0; self.labels[v].len()];
-                for (tables, posterior) in &self.components {
+                for (posterior, table) in &self.components {
                     let share = match total > 0.0 {
                         true => posterior[v * n + u] / total,
                         false => 1.0 / self.components.len() as f64,
                     };
-                    line.iter_mut().zip(tables.given(u, a, v)).for_each(|(p, own)| *p += share * own);
+                    if share > 0.0 {
+                        line.iter_mut().zip(table(u, a, v)).for_each(|(p, own)| *p += share * own);
+                    }
                 }
                 line
             })

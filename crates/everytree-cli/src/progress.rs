@@ -123,10 +123,11 @@ impl WatchSearch for Watcher {
             self.bar.set_position(done as u64);
             self.bar.set_message(format!(
                 "{}epoch {}/{}  train {:.3}  valid {valid:.3}  {} rows/s  {} left",
-                match (trial.look, trial.components) {
-                    (true, _) => format!("grouping {}: ", trial.grouping + 1),
-                    (false, 1) => String::new(),
-                    (false, components) => format!("{components} components: "),
+                match *trial {
+                    Trial { look: true, grouping, .. } => format!("grouping {}: ", grouping + 1),
+                    Trial { hidden: hidden @ 2.., .. } => format!("{hidden} hidden states: "),
+                    Trial { components: components @ 2.., .. } => format!("{components} components: "),
+                    _ => String::new(),
                 },
                 progress.epoch,
                 progress.epochs,

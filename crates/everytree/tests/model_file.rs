@@ -8,7 +8,7 @@ use everytree::forest::Cpu;
 use everytree::learn::{
     Epoch, Family, Found, Plan, Running, Search, Settings, Start, State, Trial, evaluate,
 };
-use everytree::model::{Component, Directed, Learnable, Mixture, Moat, Model, Pairs};
+use everytree::model::{Component, Directed, Learnable, Mixture, Moat, Model, OneTree, Pairs, Structure};
 use everytree::schema::{Schema, States, Variable};
 use everytree::table::Table;
 use rand::{RngExt, SeedableRng};
@@ -131,6 +131,35 @@ fn the_golden_file_of_format_2_is_read() {
 
 const GOLDEN_2: f64 = -4.76205948457033;
 
+/// Families of one tree.
+fn trees() -> [ModelFile; 3] {
+    [Structure::Independent, Structure::ChowLiu, Structure::Hidden(3)].map(|structure| {
+        let file = example(Pairs::Lambda);
+        let states = file.schema.states();
+        let one = |seed: u64| Component::Tree(OneTree::random(states.clone(), structure, seed).unwrap());
+        let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
+        let model = Model::new(Blocks::none(&states), mixture).unwrap();
+        ModelFile { model, edge_posteriors: None, ..file }
+    })
+}
+
+#[test]
+fn trees_are_written_and_read() {
+    for (file, family) in trees().into_iter().zip(["independent", "mixture-of-trees", "hclt"]) {
+        assert_eq!(file.model.family(), family);
+        assert_eq!(ModelFile::from_bytes(&file.to_bytes()).unwrap(), file);
+    }
+    let bytes = trees()[1].to_bytes();
+    let refused = |change: &dyn Fn(&mut serde_json::Value), words: &str| {
+        let error = ModelFile::from_bytes(&redescribe(&bytes, change)).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(&|description| description["hidden"] = 3.into(), "hidden states belong to the family hclt");
+    refused(&|description| description["family"] = "hclt".into(), "hidden states belong to the family hclt");
+    // A tree is no forest without edges.
+    refused(&|description| description["family"] = "independent".into(), "");
+}
+
 #[test]
 fn mixtures_that_do_not_fit_are_refused() {
     let bytes = mixture().to_bytes();
@@ -249,6 +278,7 @@ fn fuzz(seed: u64, rounds: u64) {
     let mut originals: Vec<Vec<u8>> =
         [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables].map(|pairs| example(pairs).to_bytes()).into();
     originals.push(mixture().to_bytes());
+    originals.extend(trees().iter().map(ModelFile::to_bytes));
     let checkpoint = checkpoint().to_bytes().unwrap();
     assert!(Checkpoint::from_bytes(&checkpoint).is_ok());
     for round in 0..rounds {
@@ -281,7 +311,7 @@ fn checkpoint() -> Checkpoint {
     state.history = file.provenance.results.unwrap().history;
     let start =
         Start { family: Family::Directed, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 0 };
-    let trial = Trial { grouping: 0, components: 2, look: false };
+    let trial = Trial { grouping: 0, components: 2, hidden: 1, look: false };
     let running = Running { trial, blocks: file.model.blocks().clone(), state };
     let earlier = example(Pairs::Lambda);
     let best = Found { model: earlier.model, history: earlier.provenance.results.unwrap().history };
@@ -338,10 +368,10 @@ fn checkpoints_of_format_1_are_read() {
     let read = Checkpoint::from_bytes(&old).unwrap();
     assert_eq!(
         read.search.running,
-        checkpoint()
-            .search
-            .running
-            .map(|running| Running { trial: Trial { grouping: 0, components: 1, look: false }, ..running })
+        checkpoint().search.running.map(|running| Running {
+            trial: Trial { grouping: 0, components: 1, hidden: 0, look: false },
+            ..running
+        })
     );
     assert_eq!(read.search.best, None);
 }

@@ -12,6 +12,7 @@ use everytree::learn::{
     Found, Search, Settings, Tried, completed, edge_posteriors, evaluate, evaluate_observed,
 };
 use everytree::model::Model;
+use everytree::model::Structure;
 use everytree::table::{Holes, Table};
 use serde_json::json;
 use std::io::Write;
@@ -144,6 +145,9 @@ impl Fit {
             if let Some(test_ll) = report.test_ll {
                 object["test_ll"] = json!(test_ll);
             }
+            if let Some(Structure::Hidden(count)) = fitted.model.structure() {
+                object["hidden"] = json!(count);
+            }
             if !blocks.is_none() {
                 object["blocks"] = json!(blocks.blocks().len());
             }
@@ -167,6 +171,7 @@ impl Fit {
                         let groups = &search.plan.groupings[trial.grouping];
                         format!("{}, a look", grouping_in_words(&tables.schema, groups))
                     }
+                    false if trial.hidden > 1 => plural(trial.hidden, "hidden state"),
                     false => plural(trial.components, "component"),
                 };
                 writeln!(stdout, "  {valid:>12.4}   {what}, epoch {best_epoch}")?;
@@ -189,6 +194,9 @@ impl Fit {
         let mut made = plural(parameters, "parameter");
         if components > 1 {
             made = format!("{}, {made}", plural(components, "component"));
+        }
+        if let Some(Structure::Hidden(count)) = fitted.model.structure() {
+            made = format!("{}, {made}", plural(count, "hidden state"));
         }
         if !blocks.is_none() {
             made = format!("{} of columns, {made}", plural(blocks.blocks().len(), "block"));

@@ -6,10 +6,10 @@ use super::model::{FORMAT, TableFacts};
 use super::shape::Shape;
 use super::{ContentError, FileError};
 use crate::learn::{
-    Adam, Components, Epoch, Family, Found, MAX_COMPONENTS, Plan, Running, Search, Settings, Start, State,
+    Adam, Epoch, Family, Found, HowMany, MAX_COMPONENTS, Plan, Running, Search, Settings, Start, State,
     Trial, Tried,
 };
-use crate::model::{Model, Numbers, Pairs};
+use crate::model::{MAX_HIDDEN, Model, Numbers, Pairs};
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -157,13 +157,17 @@ impl Checkpoint {
         if trials.clone().any(|trial| story.plan.groupings.get(trial.grouping).is_none()) {
             return Err(sense("it tries a grouping of columns that is not in its plan"));
         }
-        let (Components::Just(most) | Components::UpTo(most)) = story.plan.components;
+        let most = story.plan.components.most();
         if trials
             .map(|trial| trial.components)
             .chain([most])
             .any(|count| !(1..=MAX_COMPONENTS).contains(&count))
         {
             return Err(sense("it tries an impossible number of components"));
+        }
+        let hidden = story.tried.iter().map(|tried| tried.trial.hidden).chain([story.trial.hidden]);
+        if hidden.chain([story.plan.hidden.most()]).any(|count| count > MAX_HIDDEN) {
+            return Err(sense("it tries an impossible number of hidden states"));
         }
         let earlier = story.best.map(|earlier| -> Result<Found, ContentError> {
             earlier.shape.check()?;
@@ -205,8 +209,14 @@ impl Story {
     fn of_one_fit(pairs: Pairs, seed: u64) -> Self {
         let start = Start { family: Family::Moat, pairs, pseudo_rows: 1.0, random: false, seed };
         Self {
-            plan: Plan { groupings: vec![Vec::new()], components: Components::Just(1), look: 1, start },
-            trial: Trial { grouping: 0, components: 1, look: false },
+            plan: Plan {
+                groupings: vec![Vec::new()],
+                components: HowMany::Just(1),
+                hidden: HowMany::Just(1),
+                look: 1,
+                start,
+            },
+            trial: Trial { grouping: 0, components: 1, hidden: 0, look: false },
             tried: Vec::new(),
             best: None,
         }

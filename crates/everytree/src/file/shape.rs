@@ -5,7 +5,9 @@ use super::container::Unpacked;
 use crate::blocks::Blocks;
 use crate::forest::Tables;
 use crate::learn::MAX_COMPONENTS;
-use crate::model::{Component, Directed, Learnable, Mixture, Moat, Model, Numbers, Pairs};
+use crate::model::{
+    Component, Directed, Learnable, Mixture, Moat, Model, Numbers, OneTree, Pairs, Structure,
+};
 use serde::{Deserialize, Serialize};
 
 /// Family, number of components, and blocks of columns.
@@ -14,6 +16,9 @@ pub(super) struct Shape {
     family: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Pairs>,
+    /// States of hidden variables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    hidden: Option<usize>,
     #[serde(default = "one")]
     components: usize,
     /// Of several columns; all others are by themselves.
@@ -45,6 +50,10 @@ impl Shape {
         Self {
             family: model.family().to_owned(),
             pairs: model.pairs(),
+            hidden: match model.structure() {
+                Some(Structure::Hidden(count)) => Some(count),
+                _ => None,
+            },
             components: model.mixture().components().len(),
             blocks: blocks
                 .into_iter()
@@ -55,8 +64,12 @@ impl Shape {
 
     /// Is there such a model at all?
     pub fn check(&self) -> Result<(), ContentError> {
-        if !["moat", "directed"].contains(&self.family.as_str()) {
+        let known = ["moat", "directed", "independent", "chow-liu", "mixture-of-trees", "hclt"];
+        if !known.contains(&self.family.as_str()) {
             return Err(ContentError::Description(format!("unknown family {:?}", self.family)));
+        }
+        if (self.family == "hclt") != self.hidden.is_some() {
+            return Err(ContentError::Description("hidden states belong to the family hclt".to_owned()));
         }
         if (self.family == "moat") != self.pairs.is_some() {
             return Err(ContentError::Description("pair tables belong to the family moat".to_owned()));
@@ -78,11 +91,23 @@ impl Shape {
     }
 
     fn component(&self, states: Vec<usize>, parameters: Vec<f64>) -> Result<Component, ContentError> {
-        match self.pairs {
-            Some(pairs) => Moat::from_parameters(states, pairs, parameters).map(Component::Moat),
-            None => Directed::from_parameters(states, parameters).map(Component::Directed),
+        match (self.pairs, self.structure()) {
+            (Some(pairs), _) => Moat::from_parameters(states, pairs, parameters).map(Component::Moat),
+            (_, Some(structure)) => {
+                OneTree::from_parameters(states, structure, parameters).map(Component::Tree)
+            }
+            _ => Directed::from_parameters(states, parameters).map(Component::Directed),
         }
         .map_err(fit)
+    }
+
+    /// Of families of one tree.
+    fn structure(&self) -> Option<Structure> {
+        match (self.family.as_str(), self.hidden) {
+            ("independent", _) => Some(Structure::Independent),
+            ("chow-liu" | "mixture-of-trees", _) => Some(Structure::ChowLiu),
+            (_, hidden) => hidden.map(Structure::Hidden),
+        }
     }
 
     /// A mixture over blocks with so many states each, from all its parameters in one list.
@@ -107,6 +132,7 @@ impl Shape {
             Some(Pairs::Tables) => &["edges.weight", "margins.probability", "pairs.probability"],
             Some(Pairs::Lambda) => &["edges.log_weight", "margins.logit", "pairs.frechet_logit"],
             Some(Pairs::Sinkhorn) => &["edges.log_weight", "margins.logit", "pairs.log_matrix"],
+            None if self.structure().is_some() => &["tree.parent", "tables.logit"],
             None => &["parents.log_weight", "tables.logit"],
         }
     }
@@ -172,5 +198,6 @@ fn parts(component: &Component) -> Vec<&[f64]> {
             vec![&all[..margins], &all[margins..pairs], &all[pairs..]]
         }
         Component::Directed(_) => vec![&all[..n * n], &all[n * n..]],
+        Component::Tree(tree) => vec![&all[..tree.section()], &all[tree.section()..]],
     }
 }

@@ -61,6 +61,24 @@ impl<'a> Codes<'a> {
         self.variables
     }
 
+    /// Is every code a state? The states of each variable begin at these places, and end where the next begin.
+    pub(crate) fn check(&self, offsets: &[usize]) -> Result<(), ForestError> {
+        let expected = offsets.len() - 1;
+        if self.variables != expected {
+            return Err(ForestError::Length { what: "a row of codes", found: self.variables, expected });
+        }
+        for row in 0..self.rows() {
+            for variable in 0..self.variables {
+                let states = offsets[variable + 1] - offsets[variable];
+                let code = self.get(row, variable);
+                if code >= states {
+                    return Err(ForestError::BadCode { row, variable, code, states });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The code of one cell.
     ///
     /// # Panics

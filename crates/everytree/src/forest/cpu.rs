@@ -192,7 +192,7 @@ impl<T: Real> Backend for Cpu<T> {
         log_forest: &mut [f64],
     ) -> Result<Summary, ForestError> {
         trace.number = None;
-        check_codes(tables, codes)?;
+        codes.check(&tables.offsets)?;
         length("log_forest", log_forest.len(), codes.rows())?;
         let per_chunk = tables.chunk_rows();
         self.make_room(tables, trace, codes.rows());
@@ -259,20 +259,6 @@ impl<T: Real> Backend for Cpu<T> {
 
 fn length(what: &'static str, found: usize, expected: usize) -> Result<(), ForestError> {
     if found == expected { Ok(()) } else { Err(ForestError::Length { what, found, expected }) }
-}
-
-fn check_codes<T: Real>(tables: &Prepared<T>, codes: Codes<'_>) -> Result<(), ForestError> {
-    length("a row of codes", codes.variables(), tables.variables())?;
-    for row in 0..codes.rows() {
-        for variable in 0..codes.variables() {
-            let states = tables.offsets[variable + 1] - tables.offsets[variable];
-            let code = codes.get(row, variable);
-            if code >= states {
-                return Err(ForestError::BadCode { row, variable, code, states });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Adds what every chunk found, chunk after chunk for every place; different places by different threads.

@@ -60,6 +60,13 @@ impl Evidence {
         Self { likelihood: vec![1.0; offsets[states.len()]], offsets }
     }
 
+    /// The same about the first of variables with so many states; of the others nothing is known.
+    pub(crate) fn with_more(&self, states: &[usize]) -> Self {
+        let mut more = Self::none(states);
+        more.likelihood[..self.likelihood.len()].copy_from_slice(&self.likelihood);
+        more
+    }
+
     /// How many variables.
     pub fn variables(&self) -> usize {
         self.offsets.len() - 1

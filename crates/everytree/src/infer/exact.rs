@@ -4,7 +4,7 @@ use super::InferError;
 use super::estimate::Sums;
 use super::evidence::Evidence;
 use super::measure::places;
-use crate::model::{Density, Likelihood, ModelError};
+use crate::model::{Density, EdgeTables, Likelihood, ModelError};
 use crate::spanning::Elimination;
 use crate::table::Table;
 

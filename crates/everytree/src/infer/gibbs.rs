@@ -8,7 +8,7 @@ use super::block_gibbs::Start;
 use super::chains::{CHAINS, Chains, Halves, Length, judge};
 use super::evidence::Evidence;
 use super::measure::{Functions, Space};
-use crate::model::Density;
+use crate::model::{Density, EdgeTables};
 use crate::stream::stream;
 use crate::table::Table;
 use rand::RngExt;

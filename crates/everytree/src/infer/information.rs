@@ -7,12 +7,13 @@ use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::exact;
 use super::messages::Messages;
+use super::one_tree::Told;
 use super::proposal::Proposal;
 use super::query::{Effort, Method};
 use super::sample::Sampling;
 use super::whole::AskedModel;
 use crate::logs::choose;
-use crate::model::ModelError;
+use crate::model::{AskedComponent, Density, EdgeTables, ModelError};
 use crate::stream::{seed_of, stream};
 use crate::table::Table;
 use rand::RngExt;
@@ -131,9 +132,22 @@ impl AskedModel<'_> {
             let joint = pair.of_columns(&of_blocks);
             return Ok(Estimate { value: dot(&joint, &ratios(&joint, k_v)), standard_error: 0.0 });
         }
+        let densities: Option<Vec<&dyn Density>> = self
+            .mixed
+            .parts
+            .iter()
+            .map(|part| match part {
+                AskedComponent::Trees(density) => Some(&**density),
+                AskedComponent::Tree(_) => None,
+            })
+            .collect();
+        let Some(densities) = densities else {
+            let joint = pair.of_columns(&self.joint_of_trees(&pair));
+            return Ok(Estimate { value: dot(&joint, &ratios(&joint, k_v)), standard_error: 0.0 });
+        };
         let proposals: Result<Vec<Proposal>, _> =
-            self.mixed.parts.iter().map(|part| Proposal::prior(&**part)).collect();
-        let joints = Joints { asked: self, proposals: proposals?, pair, seed: effort.seed };
+            densities.iter().map(|density| Proposal::prior(*density)).collect();
+        let joints = Joints { asked: self, densities, proposals: proposals?, pair, seed: effort.seed };
         let mut trees = FIRST.min(effort.trees.max(1));
         loop {
             let mean = joints.mean_of(trees, &|joint| joint.to_vec());
@@ -152,6 +166,25 @@ impl AskedModel<'_> {
             }
             trees = (2 * trees).min(effort.trees);
         }
+    }
+
+    /// The joint distribution of two blocks where every component is one tree.
+    fn joint_of_trees(&self, pair: &Pair) -> Vec<f64> {
+        let states = self.blocks.states();
+        let mut joint = vec![0.0; pair.size()];
+        let asked_for = pair.asked_for();
+        let width = states[asked_for];
+        for (part, share) in self.mixed.parts.iter().zip(&self.mixed.log_shares) {
+            let AskedComponent::Tree(tree) = part else { continue };
+            let own = tree.offsets()[asked_for]..tree.offsets()[asked_for + 1];
+            for (evidence, line) in pair.in_turn(&states).iter().zip(joint.chunks_exact_mut(width)) {
+                let mut told = Told::new(tree, evidence);
+                let p = (told.log_evidence() + share).exp();
+                let posterior = &told.posterior()[own.clone()];
+                line.iter_mut().zip(posterior).for_each(|(entry, q)| *entry += p * q);
+            }
+        }
+        joint
     }
 }
 
@@ -196,6 +229,30 @@ impl Pair {
 
     fn size(&self) -> usize {
         self.states.0 * self.states.1
+    }
+
+    /// Are both columns in one block?
+    fn one_block(&self) -> bool {
+        self.given.1.is_empty()
+    }
+
+    /// Every state of the first block in turn, as evidence; nothing where there is no other block.
+    fn in_turn(&self, states: &[usize]) -> Vec<Evidence> {
+        if self.one_block() {
+            return vec![Evidence::none(states)];
+        }
+        let one = |state: usize| {
+            let mut evidence = Evidence::none(states);
+            let set = evidence.set(self.blocks.0, &[state]);
+            debug_assert!(set.is_ok());
+            evidence
+        };
+        (0..self.states.0).map(one).collect()
+    }
+
+    /// The block whose posterior is then asked for.
+    fn asked_for(&self) -> usize {
+        if self.one_block() { self.blocks.0 } else { self.blocks.1 }
     }
 
     /// The place of a row of blocks in their joint distribution.
@@ -248,6 +305,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// The joint distributions of two columns under random trees.
 struct Joints<'a> {
     asked: &'a AskedModel<'a>,
+    /// The components.
+    densities: Vec<&'a dyn Density>,
     /// The prior of each component.
     proposals: Vec<Proposal>,
     pair: Pair,
@@ -260,28 +319,16 @@ impl Joints<'_> {
         let mixed = &self.asked.mixed;
         let states = self.asked.blocks.states();
         let shares: Vec<f64> = mixed.log_shares.iter().map(|log| log.exp()).collect();
-        let one_block = self.pair.given.1.is_empty();
-        // Every state of the first block in turn; nothing where there is no other.
-        let given: Vec<Evidence> = if one_block {
-            vec![Evidence::none(&states)]
-        } else {
-            let one = |state: usize| {
-                let mut evidence = Evidence::none(&states);
-                let set = evidence.set(self.pair.blocks.0, &[state]);
-                debug_assert!(set.is_ok());
-                evidence
-            };
-            (0..self.pair.states.0).map(one).collect()
-        };
-        let offsets = mixed.parts[0].tables().offsets();
-        let asked_for = if one_block { self.pair.blocks.0 } else { self.pair.blocks.1 };
+        let given = self.pair.in_turn(&states);
+        let offsets = self.densities[0].tables().offsets();
+        let asked_for = self.pair.asked_for();
         let own = offsets[asked_for]..offsets[asked_for + 1];
         let parts: Vec<Vec<f64>> = (0..trees.div_ceil(CHUNK))
             .into_par_iter()
             .map(|chunk| {
                 let mut rng = stream(self.seed, "trees of pairs", chunk as u64);
                 let mut messages: Vec<Messages<'_>> =
-                    mixed.parts.iter().map(|part| Messages::new(part.tables())).collect();
+                    self.densities.iter().map(|density| Messages::new(density.tables())).collect();
                 let mut sum: Vec<f64> = Vec::new();
                 let mut joint = vec![0.0; self.pair.size()];
                 for _ in chunk * CHUNK..trees.min((chunk + 1) * CHUNK) {

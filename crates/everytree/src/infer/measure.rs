@@ -1,7 +1,7 @@
 //! What is made of every tree that is drawn.
 
 use super::messages::Messages;
-use crate::model::Density;
+use crate::model::{Density, EdgeTables};
 use crate::spanning::{Kind, RootedForest};
 use rand::Rng;
 

@@ -5,13 +5,13 @@
 //! the probability of the evidence.
 
 use super::evidence::Evidence;
-use crate::model::TreeTables;
+use crate::model::{EdgeTables, TreeTables};
 use crate::spanning::RootedForest;
 use rand::{Rng, RngExt};
 
 /// The messages of one tree, and room for the next: nothing is allocated from tree to tree.
-pub struct Messages<'a> {
-    tables: &'a TreeTables,
+pub struct Messages<'a, T = TreeTables> {
+    tables: &'a T,
     /// `up[v:b]`: likelihood of the evidence at and below v, up to scale.
     up: Vec<f64>,
     /// `passed[v · most + a]`: what v told its parent about the parent's state a.
@@ -41,9 +41,9 @@ fn rescale(numbers: &mut [f64]) -> Option<f64> {
     Some(largest)
 }
 
-impl<'a> Messages<'a> {
+impl<'a, T: EdgeTables> Messages<'a, T> {
     /// For trees with these tables.
-    pub fn new(tables: &'a TreeTables) -> Self {
+    pub fn new(tables: &'a T) -> Self {
         let total = tables.offsets()[tables.variables()];
         let most = (0..tables.variables()).map(|v| tables.states(v)).max().unwrap_or(0);
         Self {

@@ -16,6 +16,8 @@ mod information;
 mod measure;
 mod messages;
 mod most_probable;
+mod one_tree;
+mod part;
 mod proposal;
 mod query;
 mod sample;
@@ -26,10 +28,10 @@ pub use crate::stream::seed_of;
 pub(crate) use columns::of_blocks as columns_to_blocks;
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};
-pub(crate) use importance::log_mean_weight;
 pub use importance::weighted_trees;
 pub use messages::Messages;
 pub use most_probable::{MostProbable, Search, most_probable};
+pub(crate) use part::Walk;
 pub use query::{
     EdgePosterior, Effort, Method, Posterior, edges, log_evidence, posterior, posterior_by_what_fits,
 };

@@ -7,13 +7,15 @@
 
 use super::evidence::Evidence;
 use super::messages::Messages;
+use super::one_tree::Told;
 use super::proposal::Proposal;
 use super::query::{A_SECOND, Method};
 use super::{InferError, exact};
-use crate::model::{Density, Likelihood};
+use crate::model::{AskedComponent, Density, Likelihood};
 use crate::spanning::FreshTrees;
 use crate::stream::{seed_of, stream};
 use crate::table::Table;
+use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use std::collections::HashSet;
 
@@ -65,7 +67,7 @@ pub fn most_probable<D: Density>(
         return Err(InferError::Variables { found: evidence.variables(), expected: n });
     }
     let proven = Method::affordable(evidence, search.operations) == Method::Exact;
-    let rows = best_rows(density, &[density], evidence, count, search)?;
+    let rows = best_rows(density, &[AllTrees(density)], evidence, count, search)?;
     let likelihood = |row: &[u16]| log_likelihood(evidence, row);
     Ok(rows
         .into_iter()
@@ -75,9 +77,9 @@ pub fn most_probable<D: Density>(
 
 /// The best rows of a mixture of densities, whose likelihood `whole` is: each with the logarithm of its probability times
 /// its likelihood.
-pub(crate) fn best_rows(
+pub(crate) fn best_rows<P: Proposes>(
     whole: &dyn Likelihood,
-    parts: &[&dyn Density],
+    parts: &[P],
     evidence: &Evidence,
     count: usize,
     search: Search,
@@ -89,7 +91,7 @@ pub(crate) fn best_rows(
         for (number, part) in parts.iter().enumerate() {
             let seed = seed_of(search.seed, number as u64);
             let trees = search.trees.div_ceil(parts.len());
-            match rows_of_trees(*part, evidence, Search { seed, trees, ..search }) {
+            match part.first(evidence, Search { seed, trees, ..search }) {
                 Ok(candidates) => best.judge(whole, evidence, &candidates).map(drop)?,
                 Err(InferError::Unexplained { .. }) => {}
                 Err(error) => return Err(error),
@@ -161,36 +163,99 @@ impl Best {
     }
 }
 
-/// The best row of each of many trees, and a row by chance from each.
-fn rows_of_trees<D: Density + ?Sized>(
-    density: &D,
-    evidence: &Evidence,
-    search: Search,
-) -> Result<Vec<Vec<u16>>, InferError> {
-    let proposal = Proposal::tilted(density, evidence)?;
-    let chunks: Vec<Vec<Vec<u16>>> = (0..search.trees.div_ceil(CHUNK).max(1))
-        .into_par_iter()
-        .map(|chunk| {
-            let mut rng = stream(search.seed, "trees of a search", chunk as u64);
-            let mut messages = Messages::new(density.tables());
-            let mut rows = Vec::new();
-            for _ in 0..CHUNK {
-                let (tree, _) = proposal.draw(&mut rng);
-                rows.extend(messages.most_probable(&tree, evidence).map(|(row, _)| row));
-                if messages.collect(&tree, evidence) > f64::NEG_INFINITY {
-                    rows.extend(messages.draw(&tree, &mut rng));
+/// Whoever has rows to propose.
+pub(crate) trait Proposes {
+    /// Rows to begin with.
+    fn first(&self, evidence: &Evidence, search: Search) -> Result<Vec<Vec<u16>>, InferError>;
+
+    /// Rows that a good one leads to.
+    fn next(&self, row: &[u16], evidence: &Evidence, rng: &mut Pcg64) -> Result<Vec<Vec<u16>>, InferError>;
+}
+
+/// A density whose trees propose.
+struct AllTrees<'a, D: ?Sized>(&'a D);
+
+impl<D: Density + ?Sized> Proposes for AllTrees<'_, D> {
+    /// The best row of each of many trees, and a row by chance from each.
+    fn first(&self, evidence: &Evidence, search: Search) -> Result<Vec<Vec<u16>>, InferError> {
+        let density = self.0;
+        let proposal = Proposal::tilted(density, evidence)?;
+        let chunks: Vec<Vec<Vec<u16>>> = (0..search.trees.div_ceil(CHUNK).max(1))
+            .into_par_iter()
+            .map(|chunk| {
+                let mut rng = stream(search.seed, "trees of a search", chunk as u64);
+                let mut messages = Messages::new(density.tables());
+                let mut rows = Vec::new();
+                for _ in 0..CHUNK {
+                    let (tree, _) = proposal.draw(&mut rng);
+                    rows.extend(messages.most_probable(&tree, evidence).map(|(row, _)| row));
+                    if messages.collect(&tree, evidence) > f64::NEG_INFINITY {
+                        rows.extend(messages.draw(&tree, &mut rng));
+                    }
                 }
+                rows
+            })
+            .collect();
+        Ok(chunks.into_iter().flatten().collect())
+    }
+
+    /// Trees that explain the row, and the best row of each.
+    fn next(&self, row: &[u16], evidence: &Evidence, rng: &mut Pcg64) -> Result<Vec<Vec<u16>>, InferError> {
+        let density = self.0;
+        let mut messages = Messages::new(density.tables());
+        let mut rates = density.rates().to_vec();
+        let mut trees = FreshTrees::new(density.kind(), row.len());
+        density.rates_at(row, &mut rates);
+        let mut proposals = Vec::new();
+        for _ in 0..CHUNK {
+            let tree = trees.draw(&rates, rng)?;
+            proposals.extend(messages.most_probable(&tree, evidence).map(|(row, _)| row));
+        }
+        Ok(proposals)
+    }
+}
+
+impl Proposes for AskedComponent<'_> {
+    fn first(&self, evidence: &Evidence, search: Search) -> Result<Vec<Vec<u16>>, InferError> {
+        match self {
+            Self::Trees(density) => AllTrees(&**density).first(evidence, search),
+            Self::Tree(tree) => {
+                let mut told = Told::new(tree, evidence);
+                let mut rng = stream(search.seed, "rows of one tree", 0);
+                let mut rows: Vec<Vec<u16>> = (0..search.trees).map_while(|_| told.draw(&mut rng)).collect();
+                rows.extend(told.most_probable());
+                Ok(rows)
             }
-            rows
-        })
-        .collect();
-    Ok(chunks.into_iter().flatten().collect())
+        }
+    }
+
+    fn next(&self, row: &[u16], evidence: &Evidence, rng: &mut Pcg64) -> Result<Vec<Vec<u16>>, InferError> {
+        match self {
+            Self::Trees(density) => AllTrees(&**density).next(row, evidence, rng),
+            // One tree has nothing to say about a row that it did not say before.
+            Self::Tree(tree) => {
+                let told = Told::new(tree, evidence);
+                Ok((0..CHUNK).map_while(|_| told.draw(rng)).collect())
+            }
+        }
+    }
+}
+
+/// How many of the best rows are certain to be the best: all where every row is looked at; the first where one tree says it.
+pub(crate) fn proven(parts: &[AskedComponent<'_>], evidence: &Evidence, search: Search) -> usize {
+    if Method::affordable(evidence, search.operations) == Method::Exact {
+        return usize::MAX;
+    }
+    match parts {
+        [AskedComponent::Tree(tree)] if tree.observed() == tree.tree().len() => 1,
+        _ => 0,
+    }
 }
 
 /// From one row to better ones, cell by cell and tree by tree, until neither helps.
-fn climb(
+fn climb<P: Proposes>(
     whole: &dyn Likelihood,
-    parts: &[&dyn Density],
+    parts: &[P],
     evidence: &Evidence,
     best: &mut Best,
     start: (Vec<u16>, f64),
@@ -219,17 +284,7 @@ fn climb(
             in_vain = 0;
             continue;
         }
-        // Trees that explain this row, and the best row of each.
-        let part = parts[in_vain % parts.len()];
-        let mut messages = Messages::new(part.tables());
-        let mut rates = part.rates().to_vec();
-        let mut trees = FreshTrees::new(part.kind(), row.len());
-        part.rates_at(&row, &mut rates);
-        let mut proposals = Vec::new();
-        for _ in 0..CHUNK {
-            let tree = trees.draw(&rates, &mut rng)?;
-            proposals.extend(messages.most_probable(&tree, evidence).map(|(row, _)| row));
-        }
+        let proposals = parts[in_vain % parts.len()].next(&row, evidence, &mut rng)?;
         match best.judge(whole, evidence, &proposals)? {
             Some((better, found)) if found > log => {
                 (row, log) = (better, found);

@@ -7,7 +7,7 @@ use super::importance::draw;
 use super::measure::{Functions, Measure};
 use super::proposal::Proposal;
 use super::{InferError, block_gibbs, bridge, exact, gibbs};
-use crate::model::Density;
+use crate::model::{Density, EdgeTables};
 use serde::Serialize;
 
 /// How posteriors are found.

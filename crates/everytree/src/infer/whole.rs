@@ -7,20 +7,18 @@
 //! P(x | e) = Σ_k ω_k P_k(x | e),   ω_k = π_k P_k(e) / Σ_j π_j P_j(e)
 //! ```
 
+use super::InferError;
 use super::columns::{a_row, best_rows as rows_of_blocks, for_the_best, of_blocks, projection};
 use super::estimate::Estimate;
 use super::evidence::Evidence;
-use super::importance::draw;
 use super::measure::{Functions, Measure};
-use super::most_probable::{MostProbable, Search, best_rows};
-use super::proposal::Proposal;
-use super::query::{EdgePosterior, Effort, Found, Method, Posterior, by_variable, log_evidence, means};
-use super::sample::{Drawn, Sampling, sample};
-use super::{InferError, exact};
+use super::most_probable::{MostProbable, Search, best_rows, proven};
+use super::query::{EdgePosterior, Effort, Found, Method, Posterior, by_variable};
+use super::sample::{Drawn, Sampling};
 use crate::blocks::Blocks;
 use crate::forest::Codes;
 use crate::logs::{choose, log_sum, shares};
-use crate::model::{Density, Likelihood, Model, ModelError};
+use crate::model::{AskedComponent, Density, Likelihood, Model, ModelError};
 use crate::spanning::Kind;
 use crate::stream::{seed_of, stream};
 use crate::table::Table;
@@ -36,15 +34,14 @@ pub struct AskedModel<'a> {
 
 /// Densities over blocks, mixed.
 pub(super) struct Mixed<'a> {
-    pub parts: Vec<Box<dyn Density + 'a>>,
+    pub parts: Vec<AskedComponent<'a>>,
     /// Logarithms of shares that add up to 1.
     pub log_shares: Vec<f64>,
 }
 
 /// Components with less of the posterior than this, as far as a first look tells, are asked in short only.
 const SMALL: f64 = 1e-4;
-/// Trees of a first look, and of a short question.
-const LOOK: usize = 256;
+/// Trees of a short question.
 const SHORT: usize = 1024;
 /// Shares of components among samples are found to this error of their logarithms.
 const SHARE_ERROR: f64 = 0.02;
@@ -78,7 +75,7 @@ impl Model {
     pub fn asked(&self) -> Result<AskedModel<'_>, ModelError> {
         let parts: Result<Vec<_>, _> =
             self.mixture().components().iter().map(|component| component.asked()).collect();
-        Ok(AskedModel::new(self.blocks().clone(), parts?, &self.mixture().shares()))
+        Ok(AskedModel::of(self.blocks().clone(), parts?, &self.mixture().shares()))
     }
 }
 
@@ -88,6 +85,10 @@ impl<'a> AskedModel<'a> {
     /// # Panics
     /// When there is not one share for each, or they are about other blocks.
     pub fn new(blocks: Blocks, parts: Vec<Box<dyn Density + 'a>>, shares: &[f64]) -> Self {
+        Self::of(blocks, parts.into_iter().map(AskedComponent::Trees).collect(), shares)
+    }
+
+    fn of(blocks: Blocks, parts: Vec<AskedComponent<'a>>, shares: &[f64]) -> Self {
         assert_eq!(parts.len(), shares.len(), "one share for each");
         assert!(parts.iter().all(|part| part.states() == blocks.states()), "of these blocks");
         let log_shares = shares.iter().map(|share| share.ln()).collect();
@@ -142,7 +143,7 @@ impl<'a> AskedModel<'a> {
         let found = self.mixed.ask(&of_blocks, functions, method, effort)?;
         Ok(match &projection {
             Some(projection) => by_variable(&projection.offsets, found),
-            None => by_variable(self.mixed.parts[0].tables().offsets(), found),
+            None => by_variable(&offsets_of(&self.columns), found),
         })
     }
 
@@ -186,10 +187,10 @@ impl<'a> AskedModel<'a> {
     ) -> Result<Vec<MostProbable>, InferError> {
         self.check(evidence)?;
         let of_blocks = for_the_best(&self.blocks, evidence);
-        let parts: Vec<&dyn Density> = self.mixed.parts.iter().map(|part| &**part).collect();
+        let parts = &self.mixed.parts;
         let search = Search { operations: search.operations / parts.len() as f64, ..search };
-        let proven = Method::affordable(&of_blocks, search.operations) == Method::Exact;
-        let found = best_rows(&self.mixed, &parts, &of_blocks, count, search)?;
+        let proven = proven(parts, &of_blocks, search);
+        let found = best_rows(&self.mixed, parts, &of_blocks, count, search)?;
         // A row of blocks may stand for several rows of columns.
         let mut table = Table::new(&self.columns);
         let mut rows = Vec::new();
@@ -206,10 +207,11 @@ impl<'a> AskedModel<'a> {
         let mut best: Vec<(f64, MostProbable)> = rows
             .into_iter()
             .zip(log_p)
-            .map(|(row, log_p)| (log_p + likelihood(&row), MostProbable { row, log_p, proven }))
+            .map(|(row, log_p)| (log_p + likelihood(&row), MostProbable { row, log_p, proven: false }))
             .collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(count.max(1));
+        best.iter_mut().take(proven).for_each(|(_, row)| row.proven = true);
         Ok(best.into_iter().map(|(_, row)| row).collect())
     }
 }
@@ -218,17 +220,10 @@ impl Mixed<'_> {
     /// The logarithm of `π_k P_k(e)` of every component, as far as a first look tells; `-inf` where nothing explains it.
     fn look(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Vec<f64>, InferError> {
         let operations = effort.operations / self.parts.len() as f64;
-        let one = |(k, part): (usize, &dyn Density)| -> Result<f64, InferError> {
-            if Method::affordable(evidence, operations) == Method::Exact {
-                return Ok(exact::log_evidence(part, evidence)?);
-            }
-            let proposal = Proposal::tilted(part, evidence)?;
-            let trees = (seed_of(effort.seed, k as u64), "first look");
-            Ok(draw(part, evidence, &proposal, Measure::Nothing.into(), trees, 0..LOOK)
-                .log_mean_weight()
-                .value)
+        let one = |(k, part): (usize, &AskedComponent<'_>)| {
+            part.look(evidence, operations, seed_of(effort.seed, k as u64))
         };
-        let logs: Result<Vec<f64>, _> = self.parts.iter().map(|part| &**part).enumerate().map(one).collect();
+        let logs: Result<Vec<f64>, _> = self.parts.iter().enumerate().map(one).collect();
         Ok(logs?.into_iter().zip(&self.log_shares).map(|(log, share)| log + share).collect())
     }
 
@@ -269,19 +264,19 @@ impl Mixed<'_> {
         effort: Effort<'_>,
     ) -> Result<Found, InferError> {
         if let [part] = &self.parts[..] {
-            return means(&**part, evidence, functions, method, effort);
+            return part.means(evidence, functions, method, effort);
         }
         let mut answers: Vec<(f64, Found)> = Vec::new();
-        let mut asked: Vec<(&dyn Density, Effort<'_>)> = Vec::new();
+        let mut asked: Vec<(&AskedComponent<'_>, Effort<'_>)> = Vec::new();
         let mut refused = InferError::Impossible;
         for ((part, share), own) in
             self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?)
         {
             let Some(own) = own else { continue };
-            match means(&**part, evidence, functions, method, own) {
+            match part.means(evidence, functions, method, own) {
                 Ok(found) => {
                     answers.push((*share, found));
-                    asked.push((&**part, own));
+                    asked.push((part, own));
                 }
                 Err(error @ (InferError::Impossible | InferError::Unexplained { .. })) => refused = error,
                 Err(error) => return Err(error),
@@ -297,7 +292,7 @@ impl Mixed<'_> {
                 if weight * (1.0 - weight) * found.log_evidence.standard_error > tolerance {
                     let own = Effort { tolerance: Some(tolerance / (weight * (1.0 - weight))), ..own };
                     // One that could answer before keeps what it had if it cannot now.
-                    if let Ok(better) = log_evidence(part, evidence, own) {
+                    if let Ok(better) = part.log_evidence(evidence, own) {
                         found.log_evidence = better;
                     }
                 }
@@ -308,7 +303,7 @@ impl Mixed<'_> {
 
     fn log_evidence(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Estimate, InferError> {
         if let [part] = &self.parts[..] {
-            return log_evidence(&**part, evidence, effort);
+            return part.log_evidence(evidence, effort);
         }
         let parts = self.log_evidences(evidence, effort)?;
         Ok(total(&parts.into_iter().flatten().collect::<Vec<_>>()))
@@ -325,7 +320,7 @@ impl Mixed<'_> {
         for ((part, share), own) in
             self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?)
         {
-            found.push(match own.map(|own| log_evidence(&**part, evidence, own)) {
+            found.push(match own.map(|own| part.log_evidence(evidence, own)) {
                 Some(Ok(log)) => Some(Estimate { value: log.value + share, ..log }),
                 Some(Err(error @ (InferError::Impossible | InferError::Unexplained { .. }))) => {
                     refused = error;
@@ -348,7 +343,7 @@ impl Mixed<'_> {
         sampling: Sampling,
     ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
         if let [part] = &self.parts[..] {
-            return sample(&**part, evidence, count, sampling);
+            return part.sample(evidence, count, sampling);
         }
         let given = (0..evidence.variables()).any(|v| evidence.is_given(v));
         let logs: Vec<f64> = if given {
@@ -376,13 +371,20 @@ impl Mixed<'_> {
             }
             let (seed, operations) =
                 (seed_of(sampling.seed, k as u64), sampling.operations / self.parts.len() as f64);
-            let (rows, how) = sample(&**part, evidence, count, Sampling { seed, operations })?;
+            let (rows, how) = part.sample(evidence, count, Sampling { seed, operations })?;
             drawn = drawn.worse(how);
             own.push(rows.into_iter());
         }
         let rows = chosen.into_iter().filter_map(|k| own[k].next()).collect();
         Ok((rows, drawn))
     }
+}
+
+/// Where the states of each variable begin among all states, and how many there are in all.
+fn offsets_of(states: &[usize]) -> Vec<usize> {
+    let mut offsets = vec![0];
+    states.iter().for_each(|count| offsets.push(offsets[offsets.len() - 1] + count));
+    offsets
 }
 
 /// The logarithm of a sum of which the logarithms of the terms are known.

@@ -9,10 +9,9 @@ use super::evaluate::evaluate;
 use super::source::{Source, SourceError};
 use crate::blocks::Blocks;
 use crate::forest::Backend;
-use crate::infer::{Evidence, InferError, Messages, columns_to_blocks, log_mean_weight};
+use crate::infer::{Evidence, InferError, Walk, columns_to_blocks};
 use crate::logs::{choose, log_sum, shares};
-use crate::model::{Component, Density, Learnable, Mixture, ModelError, Unseen};
-use crate::spanning::FreshTrees;
+use crate::model::{AskedComponent, Component, Learnable, Likelihood, Mixture, ModelError, Unseen};
 use crate::stream::{seed_of, stream};
 use crate::table::{Holes, Table, Unique};
 use rand::{Rng, RngExt};
@@ -165,7 +164,7 @@ fn fill(
     steps: usize,
     seed: u64,
 ) -> Result<(), SourceError> {
-    let parts: Result<Vec<Box<dyn Density + '_>>, _> =
+    let parts: Result<Vec<AskedComponent<'_>>, _> =
         model.components().iter().map(|component| component.asked()).collect();
     let (parts, log_shares) = (parts?, model.shares().into_iter().map(f64::ln).collect::<Vec<_>>());
     let n = data.table.variables();
@@ -184,28 +183,13 @@ fn fill(
                     logs.iter_mut().for_each(|log| *log += share);
                 }
             }
-            let mut messages: Vec<Messages<'_>> =
-                parts.iter().map(|part| Messages::new(part.tables())).collect();
-            let mut trees = FreshTrees::new(parts[0].kind(), n);
-            let mut rates = parts[0].rates().to_vec();
+            let mut walks: Vec<Walk<'_>> = parts.iter().map(Walk::new).collect();
             let mut filled = Vec::new();
             for (place, (_, known)) in chunk.iter().enumerate() {
                 let own: Vec<f64> = logs.iter().map(|logs| logs[place]).collect();
                 let part = choose(&shares(&own), rng.random());
-                let mut row: Vec<u16> = (0..n).map(|v| rows.get(place, v) as u16).collect();
-                for _ in 0..steps {
-                    parts[part].rates_at(&row, &mut rates);
-                    let tree = match trees.draw(&rates, &mut rng) {
-                        Ok(tree) => tree,
-                        // A first filling may be impossible; then a tree of the prior shows a way out.
-                        Err(_) => trees.draw(parts[part].rates(), &mut rng).map_err(InferError::from)?,
-                    };
-                    messages[part].collect(&tree, known);
-                    if let Some(drawn) = messages[part].draw(&tree, &mut rng) {
-                        row = drawn;
-                    }
-                }
-                filled.push(row);
+                let row: Vec<u16> = (0..n).map(|v| rows.get(place, v) as u16).collect();
+                filled.push(walks[part].go(row, known, steps, &mut rng)?);
             }
             Ok(filled)
         })
@@ -230,7 +214,7 @@ fn estimate<J: Backend>(
     if incomplete.is_empty() {
         return Ok(exact);
     }
-    let parts: Result<Vec<Box<dyn Density + '_>>, _> =
+    let parts: Result<Vec<AskedComponent<'_>>, _> =
         model.components().iter().map(|component| component.asked()).collect();
     let (parts, log_shares) = (parts?, model.shares().into_iter().map(f64::ln).collect::<Vec<_>>());
     let every = incomplete.len().div_ceil(MOST_VALIDATED);
@@ -238,11 +222,10 @@ fn estimate<J: Backend>(
         .par_iter()
         .step_by(every)
         .map(|(row, known)| {
-            let of_part = |(part, share): (&dyn Density, &f64)| {
-                Ok(log_mean_weight(part, known, TREES, seed_of(seed, *row as u64))? + share)
+            let of_part = |(part, share): (&AskedComponent<'_>, &f64)| {
+                Ok(part.log_mean_weight(known, TREES, seed_of(seed, *row as u64))? + share)
             };
-            let both = parts.iter().map(|part| &**part).zip(&log_shares);
-            let logs: Result<Vec<f64>, InferError> = both.map(of_part).collect();
+            let logs: Result<Vec<f64>, InferError> = parts.iter().zip(&log_shares).map(of_part).collect();
             Ok(log_sum(logs?.into_iter()))
         })
         .collect();

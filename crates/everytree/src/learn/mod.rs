@@ -18,7 +18,7 @@ pub use batches::{Split, split};
 pub use evaluate::{Evaluation, edge_posteriors, evaluate};
 pub use filled::{completed, evaluate_observed};
 pub use search::{
-    Components, Found, LEAST_GAIN, MAX_COMPONENTS, Plan, Rows, Running, Search, Trial, Tried, WatchSearch,
+    Found, HowMany, LEAST_GAIN, MAX_COMPONENTS, Plan, Rows, Running, Search, Trial, Tried, WatchSearch,
 };
 pub use settings::{Optimiser, Settings, SettingsError};
 pub use source::{Source, SourceError};

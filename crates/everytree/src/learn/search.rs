@@ -20,21 +20,57 @@ pub struct Plan {
     /// Ways to group columns; where there are several, a short fit of each decides.
     pub groupings: Vec<Vec<Vec<usize>>>,
     /// How many components.
-    pub components: Components,
+    pub components: HowMany,
+    /// How many states hidden variables have, in families that have some.
+    #[serde(default = "one")]
+    pub hidden: HowMany,
     /// Epochs of a short fit.
     pub look: usize,
     /// How models begin.
     pub start: Start,
 }
 
-/// How many components a mixture has.
+/// How many components a mixture has, or states a hidden variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Components {
+pub enum HowMany {
     /// So many.
     Just(usize),
     /// Twice as many as before as long as validation gets better by [`LEAST_GAIN`], up to so many.
     UpTo(usize),
+}
+
+/// Of plans that know nothing of it.
+fn one() -> HowMany {
+    HowMany::Just(1)
+}
+
+/// States of hidden variables that are tried first.
+const FIRST_HIDDEN: usize = 4;
+
+impl HowMany {
+    /// The most there can be.
+    pub fn most(self) -> usize {
+        match self {
+            Self::Just(count) | Self::UpTo(count) => count,
+        }
+    }
+
+    /// What is tried first.
+    fn first(self, least: usize) -> usize {
+        match self {
+            Self::Just(count) => count,
+            Self::UpTo(most) => least.min(most),
+        }
+    }
+
+    /// What is tried after so many, if anything.
+    fn after(self, last: usize) -> Option<usize> {
+        match self {
+            Self::UpTo(most) if last < most => Some((2 * last).min(most)),
+            _ => None,
+        }
+    }
 }
 
 /// Most components of a mixture.
@@ -50,6 +86,9 @@ pub struct Trial {
     pub grouping: usize,
     /// How many components.
     pub components: usize,
+    /// How many states hidden variables have.
+    #[serde(default)]
+    pub hidden: usize,
     /// A short fit, to compare groupings only.
     pub look: bool,
 }
@@ -70,14 +109,16 @@ pub struct Tried {
 impl Plan {
     /// One fit of columns as they are.
     pub fn simple(start: Start, components: usize) -> Self {
-        Self { groupings: vec![Vec::new()], components: Components::Just(components), look: 1, start }
+        let components = HowMany::Just(components);
+        Self { groupings: vec![Vec::new()], components, hidden: one(), look: 1, start }
     }
 
     /// What to try next, if anything.
     pub fn next(&self, tried: &[Tried]) -> Option<Trial> {
         let looks: Vec<&Tried> = tried.iter().filter(|tried| tried.trial.look).collect();
         if self.groupings.len() > 1 && looks.len() < self.groupings.len() {
-            return Some(Trial { grouping: looks.len(), components: 1, look: true });
+            let hidden = self.hidden.first(FIRST_HIDDEN);
+            return Some(Trial { grouping: looks.len(), components: 1, hidden, look: true });
         }
         // The first of the best.
         let grouping = looks
@@ -86,21 +127,22 @@ impl Plan {
             .reduce(|best, next| if next.valid > best.valid { next } else { best })
             .map_or(0, |best| best.trial.grouping);
         let fits: Vec<&Tried> = tried.iter().filter(|tried| !tried.trial.look).collect();
-        let components = match (self.components, &fits[..]) {
-            (Components::Just(components), []) => components,
-            (Components::Just(_), _) => return None,
-            (Components::UpTo(_), []) => 1,
-            (Components::UpTo(most), [before @ .., last]) => {
-                let worse = before.iter().any(|before| last.valid < before.valid + LEAST_GAIN);
-                // Components that learning only makes worse are too many already.
-                let in_vain = last.best_epoch == 0;
-                if worse || in_vain || last.trial.components >= most {
-                    return None;
-                }
-                (2 * last.trial.components).min(most)
-            }
+        let Some((last, before)) = fits.split_last() else {
+            let (components, hidden) = (self.components.first(1), self.hidden.first(FIRST_HIDDEN));
+            return Some(Trial { grouping, components, hidden, look: false });
         };
-        Some(Trial { grouping, components, look: false })
+        let worse = before.iter().any(|before| last.valid < before.valid + LEAST_GAIN);
+        // More of what learning only makes worse is too much already.
+        let in_vain = !before.is_empty() && last.best_epoch == 0;
+        if worse || in_vain {
+            return None;
+        }
+        let Trial { components, hidden, .. } = last.trial;
+        match (self.hidden.after(hidden), self.components.after(components)) {
+            (Some(hidden), _) => Some(Trial { grouping, components, hidden, look: false }),
+            (None, Some(components)) => Some(Trial { grouping, components, hidden, look: false }),
+            (None, None) => None,
+        }
     }
 }
 
@@ -235,10 +277,10 @@ impl Search {
         let states = blocks.states();
         let start = &self.plan.start;
         let model = match rows.holes[0].is_empty() {
-            true => start.model(&states, &blocks.unique(rows.train), trial.components)?,
+            true => start.model(&states, &blocks.unique(rows.train), trial.components, trial.hidden)?,
             false => {
                 let filled = Filled::new(&blocks, rows.with_holes(), start.seed)?;
-                start.model(&states, filled.now(), trial.components)?
+                start.model(&states, filled.now(), trial.components, trial.hidden)?
             }
         };
         Ok(Running { trial, blocks, state: State::new(model) })

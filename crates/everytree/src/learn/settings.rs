@@ -1,5 +1,6 @@
 //! How to learn.
 
+use super::start::Family;
 use crate::model::Regularisation;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -41,6 +42,8 @@ pub enum Optimiser {
     Em,
 }
 
+/// Rows of a batch that is all there are.
+const ALL_ROWS: usize = u32::MAX as usize;
 /// From this many variables on, the paper took small batches and short steps.
 const MANY_VARIABLES: usize = 500;
 
@@ -73,6 +76,40 @@ impl Settings {
             cosine: true,
             regularisation: Regularisation { shrinkage: 2.0, smoothing: 0.0 },
             ..Self::paper(variables)
+        }
+    }
+
+    /// For mixtures of trees: all rows at once, a new tree for every component in every step.
+    pub fn mixture_of_trees() -> Self {
+        Self {
+            epochs: 100,
+            batch: ALL_ROWS,
+            patience: Some(5),
+            optimiser: Optimiser::Em,
+            regularisation: Regularisation { shrinkage: 2.0, smoothing: 1.0 },
+            ..Self::paper(0)
+        }
+    }
+
+    /// For hidden trees.
+    pub fn hidden_tree() -> Self {
+        Self {
+            epochs: 100,
+            batch: 512,
+            patience: Some(5),
+            optimiser: Optimiser::Em,
+            regularisation: Regularisation { shrinkage: 0.0, smoothing: 0.01 },
+            ..Self::paper(0)
+        }
+    }
+
+    /// The usual ones of a family.
+    pub fn usual(family: Family, variables: usize) -> Self {
+        match family {
+            Family::Moat => Self::paper(variables),
+            Family::Directed => Self::directed(variables),
+            Family::Independent | Family::ChowLiu => Self::mixture_of_trees(),
+            Family::Hclt => Self::hidden_tree(),
         }
     }
 

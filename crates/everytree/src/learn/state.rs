@@ -121,7 +121,7 @@ pub enum LearnError {
     },
     /// Expectation–maximisation of a family whose tables have no closed form.
     #[error(
-        "expectation–maximisation is for the directed family: the tables of this one are bound to its margins; use adam"
+        "expectation–maximisation is not for the paper's family: its tables are bound to its margins; use adam"
     )]
     NoClosedForm,
     /// No rows.
@@ -279,7 +279,8 @@ impl<M: Learnable> State<M> {
                 }
                 Optimiser::Em => {
                     // The first counts are forgotten soon, so that the start does not matter for long.
-                    let take = (step as f64 + 1.0).powf(-FORGETTING);
+                    // All rows at once leave nothing to remember.
+                    let take = if batches == 1 { 1.0 } else { (step as f64 + 1.0).powf(-FORGETTING) };
                     let scale = order.len() as f64 / places.len() as f64;
                     let expected = expected.get_or_insert_with(|| self.model.stats(ready));
                     expected.blend(stats, 1.0 - take, take * scale);

@@ -2,7 +2,7 @@
 
 use super::moat::{edge, ratios_of};
 use super::pair::Margin;
-use super::{Component, Density, Directed, Learnable, Moat, ModelError, TreeTables};
+use super::{Component, Density, Directed, Learnable, Moat, ModelError, OneTreeReady, TreeTables};
 use crate::forest::{Codes, Cpu, Tables};
 use crate::spanning::Kind;
 use std::sync::Mutex;
@@ -65,12 +65,21 @@ impl Directed {
 
 impl Component {
     /// Everything that questions need, computed once.
-    pub fn asked(&self) -> Result<Box<dyn Density + '_>, ModelError> {
+    pub fn asked(&self) -> Result<AskedComponent<'_>, ModelError> {
         Ok(match self {
-            Component::Moat(moat) => Box::new(moat.asked()?),
-            Component::Directed(directed) => Box::new(directed.asked()?),
+            Component::Moat(moat) => AskedComponent::Trees(Box::new(moat.asked()?)),
+            Component::Directed(directed) => AskedComponent::Trees(Box::new(directed.asked()?)),
+            Component::Tree(tree) => AskedComponent::Tree(Box::new(tree.made_ready()?)),
         })
     }
+}
+
+/// A model of any family made ready to be asked.
+pub enum AskedComponent<'a> {
+    /// All trees, weighted.
+    Trees(Box<dyn Density + 'a>),
+    /// One tree.
+    Tree(Box<OneTreeReady>),
 }
 
 impl<M: Learnable> Density for Asked<'_, M> {

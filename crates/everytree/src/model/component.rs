@@ -1,18 +1,21 @@
-//! A mixture of all trees of either family, as one type: what files hold and what mixtures are made of.
+//! A model of any family, as one type: what files hold and what mixtures are made of.
 
 use super::directed::{DirectedReady, DirectedStats};
 use super::moat::{MoatStats, Ready};
-use super::{Directed, Learnable, Moat, ModelError, Numbers, Regularisation, Unseen};
+use super::one_tree::{OneTreeReady, OneTreeStats};
+use super::{Directed, Learnable, Moat, ModelError, Numbers, OneTree, Regularisation, Unseen};
 use crate::forest::{Backend, Codes};
 use crate::spanning::Kind;
 
-/// One mixture of all trees.
+/// One mixture of all trees, or one tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Component {
     /// The paper's family: spanning trees, shared margins.
     Moat(Moat),
     /// Rooted forests, free tables.
     Directed(Directed),
+    /// One tree alone.
+    Tree(OneTree),
 }
 
 /// A [`Component`] made ready for a machine.
@@ -21,6 +24,8 @@ pub enum ComponentReady<B: Backend> {
     Moat(Ready<B>),
     /// Of the directed one.
     Directed(DirectedReady<B>),
+    /// One tree.
+    Tree(OneTreeReady),
 }
 
 /// What a [`Component`] adds up over rows.
@@ -29,20 +34,24 @@ pub enum ComponentStats {
     Moat(MoatStats),
     /// Of the directed one.
     Directed(DirectedStats),
+    /// One tree.
+    Tree(OneTreeStats),
 }
 
-/// Does the same for either family; model, what is ready and what is added up are of one family.
-macro_rules! either {
+/// Does the same for any family; model, what is ready and what is added up are of one family.
+macro_rules! any {
     ($component:expr, $model:pat => $body:expr) => {
         match $component {
             Component::Moat($model) => $body,
             Component::Directed($model) => $body,
+            Component::Tree($model) => $body,
         }
     };
     ($component:expr, $ready:expr, ($model:pat, $own:pat) => $body:expr) => {
         match ($component, $ready) {
             (Component::Moat($model), ComponentReady::Moat($own)) => $body,
             (Component::Directed($model), ComponentReady::Directed($own)) => $body,
+            (Component::Tree($model), ComponentReady::Tree($own)) => $body,
             _ => unreachable!("made ready by another family"),
         }
     };
@@ -54,6 +63,7 @@ macro_rules! either {
                 ComponentReady::Directed($own),
                 ComponentStats::Directed($sums),
             ) => $body,
+            (Component::Tree($model), ComponentReady::Tree($own), ComponentStats::Tree($sums)) => $body,
             _ => unreachable!("made ready by another family"),
         }
     };
@@ -64,7 +74,7 @@ impl Component {
     pub fn kind(&self) -> Kind {
         match self {
             Component::Moat(_) => Kind::Undirected,
-            Component::Directed(_) => Kind::Directed,
+            Component::Directed(_) | Component::Tree(_) => Kind::Directed,
         }
     }
 
@@ -73,6 +83,7 @@ impl Component {
         match self {
             Component::Moat(moat) => square(moat.states().len(), &moat.weights()),
             Component::Directed(directed) => directed.weights(),
+            Component::Tree(tree) => tree.weights(),
         }
     }
 
@@ -81,6 +92,7 @@ impl Component {
         match self {
             Component::Moat(moat) => moat.parameters().len(),
             Component::Directed(directed) => directed.degrees_of_freedom(),
+            Component::Tree(tree) => tree.degrees_of_freedom(),
         }
     }
 }
@@ -91,6 +103,7 @@ impl<B: Backend> ComponentReady<B> {
         match self {
             ComponentReady::Moat(ready) => square(n, ready.prior()),
             ComponentReady::Directed(ready) => ready.prior().to_vec(),
+            ComponentReady::Tree(ready) => ready.edges(n),
         }
     }
 }
@@ -98,9 +111,13 @@ impl<B: Backend> ComponentReady<B> {
 impl ComponentStats {
     /// The weight of the rows whose tree has each edge, as an `n × n` matrix in the layout of [`Kind`].
     pub fn edges(&self, n: usize) -> Vec<f64> {
+        if let ComponentStats::Tree(stats) = self {
+            return stats.edges(n);
+        }
         let mut edges = vec![0.0; n * n];
         for v in 0..n {
             match self {
+                ComponentStats::Tree(_) => unreachable!("done above"),
                 ComponentStats::Moat(stats) => (0..v).for_each(|u| edges[v * n + u] = stats.edge(u, v)),
                 ComponentStats::Directed(stats) => {
                     (0..n).for_each(|u| edges[v * n + u] = stats.parent(v, u));
@@ -122,11 +139,11 @@ fn square(n: usize, edges: &[f64]) -> Vec<f64> {
 
 impl Numbers for Component {
     fn pieces(&self) -> Vec<&[f64]> {
-        either!(self, model => model.pieces())
+        any!(self, model => model.pieces())
     }
 
     fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
-        either!(self, model => model.pieces_mut())
+        any!(self, model => model.pieces_mut())
     }
 }
 
@@ -135,6 +152,7 @@ impl Numbers for ComponentStats {
         match self {
             ComponentStats::Moat(stats) => stats.pieces(),
             ComponentStats::Directed(stats) => stats.pieces(),
+            ComponentStats::Tree(stats) => stats.pieces(),
         }
     }
 
@@ -142,6 +160,7 @@ impl Numbers for ComponentStats {
         match self {
             ComponentStats::Moat(stats) => stats.pieces_mut(),
             ComponentStats::Directed(stats) => stats.pieces_mut(),
+            ComponentStats::Tree(stats) => stats.pieces_mut(),
         }
     }
 }
@@ -151,18 +170,19 @@ impl Learnable for Component {
     type Stats = ComponentStats;
 
     fn states(&self) -> &[usize] {
-        either!(self, model => model.states())
+        any!(self, model => model.states())
     }
 
     fn ready<B: Backend>(&self, backend: &B) -> Result<ComponentReady<B>, ModelError> {
         Ok(match self {
             Component::Moat(model) => ComponentReady::Moat(model.ready(backend)?),
             Component::Directed(model) => ComponentReady::Directed(model.ready(backend)?),
+            Component::Tree(model) => ComponentReady::Tree(model.ready(backend)?),
         })
     }
 
     fn refresh<B: Backend>(&self, backend: &B, ready: &mut ComponentReady<B>) -> Result<(), ModelError> {
-        either!(self, ready, (model, ready) => model.refresh(backend, ready))
+        any!(self, ready, (model, ready) => model.refresh(backend, ready))
     }
 
     fn log_likelihood<B: Backend>(
@@ -172,7 +192,7 @@ impl Learnable for Component {
         codes: Codes<'_>,
         out: &mut [f64],
     ) -> Result<(), ModelError> {
-        either!(self, ready, (model, ready) => model.log_likelihood(backend, ready, codes, out))
+        any!(self, ready, (model, ready) => model.log_likelihood(backend, ready, codes, out))
     }
 
     fn stats<B: Backend>(&self, ready: &ComponentReady<B>) -> ComponentStats {
@@ -180,6 +200,9 @@ impl Learnable for Component {
             (Component::Moat(model), ComponentReady::Moat(ready)) => ComponentStats::Moat(model.stats(ready)),
             (Component::Directed(model), ComponentReady::Directed(ready)) => {
                 ComponentStats::Directed(model.stats(ready))
+            }
+            (Component::Tree(model), ComponentReady::Tree(ready)) => {
+                ComponentStats::Tree(model.stats::<B>(ready))
             }
             _ => unreachable!("made ready by another family"),
         }
@@ -193,21 +216,21 @@ impl Learnable for Component {
         weights: &[f64],
         stats: &mut ComponentStats,
     ) -> Result<(), ModelError> {
-        either!(self, ready, stats, (model, ready, stats) => {
+        any!(self, ready, stats, (model, ready, stats) => {
             model.accumulate(backend, ready, codes, weights, stats)
         })
     }
 
     fn gradient<B: Backend>(&self, ready: &ComponentReady<B>, stats: &ComponentStats, gradient: &mut [f64]) {
-        either!(self, ready, stats, (model, ready, stats) => model.gradient(ready, stats, gradient))
+        any!(self, ready, stats, (model, ready, stats) => model.gradient::<B>(ready, stats, gradient))
     }
 
     fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
-        either!(self, model => model.regularise(by, share, gradient))
+        any!(self, model => model.regularise(by, share, gradient))
     }
 
     fn log_prior(&self, by: &Regularisation) -> f64 {
-        either!(self, model => model.log_prior(by))
+        any!(self, model => model.log_prior(by))
     }
 
     fn maximise<B: Backend>(
@@ -226,15 +249,22 @@ impl Learnable for Component {
             ) => {
                 let parent = parent.map(|parent| match parent {
                     ComponentStats::Directed(parent) => parent,
-                    ComponentStats::Moat(_) => unreachable!("added up by another family"),
+                    _ => unreachable!("added up by another family"),
                 });
                 model.maximise(ready, stats, parent, by)
+            }
+            (Component::Tree(model), ComponentReady::Tree(ready), ComponentStats::Tree(stats), parent) => {
+                let parent = parent.map(|parent| match parent {
+                    ComponentStats::Tree(parent) => parent,
+                    _ => unreachable!("added up by another family"),
+                });
+                model.maximise::<B>(ready, stats, parent, by)
             }
             _ => false,
         }
     }
 
     fn hold(&mut self, unseen: &[Unseen]) {
-        either!(self, model => model.hold(unseen));
+        any!(self, model => model.hold(unseen));
     }
 }

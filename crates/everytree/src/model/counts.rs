@@ -1,5 +1,7 @@
 //! How often every pair of states occurs together: all that an initialisation needs of the data.
 
+use super::Numbers;
+use crate::forest::Codes;
 use crate::table::Table;
 use rayon::prelude::*;
 
@@ -21,23 +23,34 @@ impl PairCounts {
     /// # Panics
     /// When there is not one weight per row, or a code is not a state.
     pub fn new(states: &[usize], table: &Table, weights: &[f64]) -> Self {
-        assert_eq!(weights.len(), table.rows(), "one weight per row");
-        let offsets: Vec<usize> = std::iter::once(0)
-            .chain(states.iter().scan(0, |sum, &count| {
-                *sum += count;
-                Some(*sum)
-            }))
-            .collect();
+        let mut counts = Self::none(states);
+        counts.add(table.codes(), weights);
+        counts
+    }
+
+    /// Nothing counted yet.
+    pub fn none(states: &[usize]) -> Self {
+        let mut offsets = vec![0];
+        states.iter().for_each(|&count| offsets.push(offsets[offsets.len() - 1] + count));
         let size = offsets[states.len()];
-        let mut sums = vec![0.0; size * size];
+        Self { states: states.to_vec(), offsets, sums: vec![0.0; size * size], total: 0.0 }
+    }
+
+    /// Counts more rows, each with its weight.
+    ///
+    /// # Panics
+    /// When there is not one weight per row, or a code is not a state.
+    pub fn add(&mut self, codes: Codes<'_>, weights: &[f64]) {
+        assert_eq!(weights.len(), codes.rows(), "one weight per row");
+        let size = self.offsets[self.states.len()];
         let mut lines = Vec::new();
-        let mut rest = &mut sums[..];
-        for &count in states {
+        let mut rest = &mut self.sums[..];
+        for &count in &self.states {
             let (line, tail) = rest.split_at_mut(count * size);
             lines.push(line);
             rest = tail;
         }
-        let codes = table.codes();
+        let offsets = &self.offsets;
         lines.into_par_iter().enumerate().for_each(|(v, line)| {
             for (row, &weight) in weights.iter().enumerate() {
                 let line = &mut line[codes.get(row, v) * size..][..size];
@@ -46,7 +59,7 @@ impl PairCounts {
                 }
             }
         });
-        Self { states: states.to_vec(), offsets, sums, total: weights.iter().sum() }
+        self.total += weights.iter().sum::<f64>();
     }
 
     /// The number of states of every variable.
@@ -68,6 +81,16 @@ impl PairCounts {
     pub fn pair(&self, v: usize, a: usize, u: usize, b: usize) -> f64 {
         let size = self.offsets[self.states.len()];
         self.sums[(self.offsets[v] + a) * size + self.offsets[u] + b]
+    }
+}
+
+impl Numbers for PairCounts {
+    fn pieces(&self) -> Vec<&[f64]> {
+        vec![&self.sums, std::slice::from_ref(&self.total)]
+    }
+
+    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+        vec![&mut self.sums, std::slice::from_mut(&mut self.total)]
     }
 }
 

@@ -3,19 +3,22 @@
 //! [`Moat`] is the family of the paper. What the learner needs of a family is [`Learnable`].
 
 mod asked;
+mod chow_liu;
 mod clusters;
 mod component;
 mod counts;
 mod density;
 mod directed;
+mod hclt;
 mod mixture;
 mod moat;
+mod one_tree;
 mod pair;
 mod tree;
 mod unseen;
 mod whole;
 
-pub use asked::Asked;
+pub use asked::{Asked, AskedComponent};
 pub use clusters::clusters;
 pub use component::{Component, ComponentReady, ComponentStats};
 pub use counts::PairCounts;
@@ -25,12 +28,13 @@ pub(crate) use density::Likelihood;
 pub use directed::{Directed, DirectedReady, DirectedStats};
 pub use mixture::{Mixture, MixtureReady, MixtureStats};
 pub use moat::{Moat, MoatStats, Pairs, Ready};
-pub use tree::TreeTables;
+pub use one_tree::{MAX_HIDDEN, OneTree, OneTreeReady, OneTreeStats, Structure};
+pub use tree::{EdgeTables, TreeTables};
 pub use unseen::Unseen;
 pub use whole::Model;
 
 use crate::forest::{Backend, Codes, ForestError};
-use crate::spanning::RateError;
+use crate::spanning::{RateError, TreeError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -234,6 +238,20 @@ pub enum ModelError {
     /// Components of different families.
     #[error("the components of a mixture are of different families")]
     OtherFamilies,
+    /// A hidden variable that cannot be.
+    #[error("hidden variables with {0} states; from 1 to {MAX_HIDDEN} are possible")]
+    Hidden(usize),
+    /// A parent that cannot be.
+    #[error("variable {variable} has the parent {parent}, which this family does not allow")]
+    Parent {
+        /// Which variable.
+        variable: usize,
+        /// Its parent as a number.
+        parent: f64,
+    },
+    /// Parents that do not make a forest.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
     /// Parameters that are not numbers.
     #[error("parameter {place} is {value}")]
     NotANumber {

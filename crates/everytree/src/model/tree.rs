@@ -1,5 +1,25 @@
 //! What a family has to say about one tree: a table for every edge, either way, and one for every root.
 
+/// Tables of the edges of trees, as messages need them.
+pub trait EdgeTables: Sync {
+    /// Where the states of each variable begin among all states, and how many there are in all.
+    fn offsets(&self) -> &[usize];
+    /// `P(x_v = · | x_u = a)` for the parent u of v.
+    fn given(&self, u: usize, a: usize, v: usize) -> &[f64];
+    /// `P_v(·)` of v as a root.
+    fn root(&self, v: usize) -> &[f64];
+
+    /// How many variables.
+    fn variables(&self) -> usize {
+        self.offsets().len() - 1
+    }
+
+    /// How many states a variable has.
+    fn states(&self, v: usize) -> usize {
+        self.offsets()[v + 1] - self.offsets()[v]
+    }
+}
+
 /// Conditional tables of every ordered pair of variables, and margins for roots.
 ///
 /// A tree that was drawn picks its tables out of these. Memory: `8 S²` bytes for S states in all.
@@ -36,36 +56,22 @@ impl TreeTables {
         }
         Self { offsets, conditionals, roots }
     }
+}
 
-    /// How many variables.
-    pub fn variables(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// How many states a variable has.
-    ///
-    /// # Panics
-    /// When there is no such variable.
-    pub fn states(&self, v: usize) -> usize {
-        self.offsets[v + 1] - self.offsets[v]
-    }
-
-    /// Where the states of each variable begin, and how many there are in all.
-    pub(crate) fn offsets(&self) -> &[usize] {
+impl EdgeTables for TreeTables {
+    fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    /// `P(x_v = · | x_u = a)`
     #[inline]
-    pub fn given(&self, u: usize, a: usize, v: usize) -> &[f64] {
+    fn given(&self, u: usize, a: usize, v: usize) -> &[f64] {
         let total = self.roots.len();
         let row = &self.conditionals[(self.offsets[u] + a) * total..][..total];
         &row[self.offsets[v]..self.offsets[v + 1]]
     }
 
-    /// `P_v(·)` of v as a root.
     #[inline]
-    pub fn root(&self, v: usize) -> &[f64] {
+    fn root(&self, v: usize) -> &[f64] {
         &self.roots[self.offsets[v]..self.offsets[v + 1]]
     }
 }

@@ -1,10 +1,10 @@
 //! A model as it is saved and asked: columns in blocks, and a mixture over them.
 
-use super::{Component, Learnable, Mixture, ModelError, Pairs};
+use super::{Component, Learnable, Mixture, ModelError, Pairs, Structure};
 use crate::blocks::Blocks;
 use crate::spanning::Kind;
 
-/// A mixture of all trees over blocks of columns.
+/// A mixture over blocks of columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     blocks: Blocks,
@@ -17,8 +17,13 @@ impl Model {
         if blocks.states() != mixture.states() {
             return Err(ModelError::OtherVariables);
         }
-        let kind = mixture.components()[0].kind();
-        if mixture.components().iter().any(|component| component.kind() != kind) {
+        let family = |component: &Component| match component {
+            Component::Moat(_) => (0, None),
+            Component::Directed(_) => (1, None),
+            Component::Tree(tree) => (2, Some(tree.structure())),
+        };
+        let first = family(&mixture.components()[0]);
+        if mixture.components().iter().any(|component| family(component) != first) {
             return Err(ModelError::OtherFamilies);
         }
         Ok(Self { blocks, mixture })
@@ -47,9 +52,21 @@ impl Model {
 
     /// The name of the family.
     pub fn family(&self) -> &'static str {
-        match self.mixture.components()[0] {
-            Component::Moat(_) => "moat",
-            Component::Directed(_) => "directed",
+        match self.structure() {
+            None if self.pairs().is_some() => "moat",
+            None => "directed",
+            Some(Structure::Independent) => "independent",
+            Some(Structure::ChowLiu) if self.mixture.components().len() == 1 => "chow-liu",
+            Some(Structure::ChowLiu) => "mixture-of-trees",
+            Some(Structure::Hidden(_)) => "hclt",
+        }
+    }
+
+    /// What hangs where, in families of one tree.
+    pub fn structure(&self) -> Option<Structure> {
+        match &self.mixture.components()[0] {
+            Component::Tree(tree) => Some(tree.structure()),
+            _ => None,
         }
     }
 
@@ -57,7 +74,7 @@ impl Model {
     pub fn pairs(&self) -> Option<Pairs> {
         match &self.mixture.components()[0] {
             Component::Moat(moat) => Some(moat.pairs()),
-            Component::Directed(_) => None,
+            _ => None,
         }
     }
 

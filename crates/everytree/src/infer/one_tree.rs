@@ -1,0 +1,118 @@
+//! Questions to a distribution that is one tree: two passes of messages answer them, exactly.
+
+use super::InferError;
+use super::estimate::Estimate;
+use super::evidence::Evidence;
+use super::measure::{Functions, Measure};
+use super::messages::Messages;
+use super::query::{Found, Method};
+use crate::model::{EdgeTables, OneTreeReady};
+use crate::stream::stream;
+use rayon::prelude::*;
+
+/// Rows of one stream of random numbers.
+const CHUNK: usize = 64;
+
+impl EdgeTables for OneTreeReady {
+    fn offsets(&self) -> &[usize] {
+        OneTreeReady::offsets(self)
+    }
+
+    fn given(&self, _: usize, a: usize, v: usize) -> &[f64] {
+        self.line(v, a)
+    }
+
+    fn root(&self, v: usize) -> &[f64] {
+        self.line(v, 0)
+    }
+}
+
+/// One tree with evidence.
+pub(crate) struct Told<'a> {
+    tree: &'a OneTreeReady,
+    messages: Messages<'a, OneTreeReady>,
+    /// Of all variables: of hidden ones nothing is known.
+    evidence: Evidence,
+    log_evidence: f64,
+    observed: usize,
+}
+
+impl<'a> Told<'a> {
+    pub fn new(tree: &'a OneTreeReady, evidence: &Evidence) -> Self {
+        let evidence = evidence.with_more(tree.states());
+        let mut messages = Messages::new(tree);
+        let log_evidence = messages.collect(tree.tree(), &evidence);
+        let observed = tree.observed();
+        Self { tree, messages, evidence, log_evidence, observed }
+    }
+
+    pub fn log_evidence(&self) -> f64 {
+        self.log_evidence
+    }
+
+    /// The posterior of every state of every variable that can be observed.
+    pub fn posterior(&mut self) -> &[f64] {
+        let states = self.tree.offsets()[self.observed];
+        &self.messages.distribute(self.tree.tree())[..states]
+    }
+
+    /// A row by chance; none of evidence that is impossible.
+    pub fn draw(&self, rng: &mut (impl rand::Rng + ?Sized)) -> Option<Vec<u16>> {
+        let mut row = self.messages.draw(self.tree.tree(), rng)?;
+        row.truncate(self.observed);
+        Some(row)
+    }
+
+    /// The most probable row together with the hidden variables: where none are hidden, the most probable row.
+    pub fn most_probable(&mut self) -> Option<Vec<u16>> {
+        let (mut row, _) = self.messages.most_probable(self.tree.tree(), &self.evidence)?;
+        row.truncate(self.observed);
+        Some(row)
+    }
+}
+
+/// Means of functions, as of random trees, but exact.
+pub(super) fn means(
+    tree: &OneTreeReady,
+    evidence: &Evidence,
+    functions: Functions<'_>,
+) -> Result<Found, InferError> {
+    let mut told = Told::new(tree, evidence);
+    let log_evidence = told.log_evidence();
+    if log_evidence == f64::NEG_INFINITY {
+        return Err(InferError::Impossible);
+    }
+    let values = match (functions.measure, functions.projection) {
+        (Measure::Posterior | Measure::Row, None) => told.posterior().to_vec(),
+        (Measure::Posterior | Measure::Row, Some(projection)) => projection.of(told.posterior()),
+        (Measure::Edges, _) => tree.edges(tree.observed()),
+        (Measure::Nothing, _) => Vec::new(),
+    };
+    let exact = |value: f64| Estimate { value, standard_error: 0.0 };
+    Ok(Found {
+        method: Method::Exact,
+        means: values.into_iter().map(exact).collect(),
+        log_evidence: exact(log_evidence),
+        effective: f64::INFINITY,
+        trees: 0,
+        r_hat: None,
+    })
+}
+
+/// Rows by chance, independent and exact.
+pub(super) fn sample(
+    tree: &OneTreeReady,
+    evidence: &Evidence,
+    count: usize,
+    seed: u64,
+) -> Result<Vec<Vec<u16>>, InferError> {
+    let told = Told::new(tree, evidence);
+    let chunks: Option<Vec<Vec<Vec<u16>>>> = (0..count.div_ceil(CHUNK))
+        .into_par_iter()
+        .map(|chunk| {
+            let mut rng = stream(seed, "samples of one tree", chunk as u64);
+            (chunk * CHUNK..count.min((chunk + 1) * CHUNK)).map(|_| told.draw(&mut rng)).collect()
+        })
+        .collect();
+    Ok(chunks.ok_or(InferError::Impossible)?.into_iter().flatten().collect())
+}

@@ -1,0 +1,164 @@
+//! What a mixture is made of, as inference sees it: all trees by chance, or one tree.
+
+use super::estimate::Estimate;
+use super::evidence::Evidence;
+use super::importance::{draw, log_mean_weight};
+use super::measure::{Functions, Measure};
+use super::messages::Messages;
+use super::one_tree::{self, Told};
+use super::proposal::Proposal;
+use super::query::{self, Effort, Found, Method};
+use super::sample::{self, Drawn, Sampling};
+use super::{InferError, exact};
+use crate::forest::Codes;
+use crate::model::{AskedComponent, Density, Likelihood, ModelError};
+use crate::spanning::{FreshTrees, Kind};
+use rand::Rng;
+
+/// Trees of a first look.
+const LOOK: usize = 256;
+
+impl Likelihood for AskedComponent<'_> {
+    fn states(&self) -> &[usize] {
+        match self {
+            Self::Trees(density) => Density::states(&**density),
+            Self::Tree(tree) => &tree.states()[..tree.observed()],
+        }
+    }
+
+    fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
+        match self {
+            Self::Trees(density) => Density::log_p(&**density, codes, out),
+            Self::Tree(tree) => Ok(tree.checked_log_p(codes, out)?),
+        }
+    }
+}
+
+impl AskedComponent<'_> {
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::Trees(density) => density.kind(),
+            Self::Tree(_) => Kind::Directed,
+        }
+    }
+
+    /// The probability of the evidence as far as a first look tells; `-inf` where nothing explains it.
+    pub(super) fn look(&self, evidence: &Evidence, operations: f64, seed: u64) -> Result<f64, InferError> {
+        match self {
+            Self::Tree(tree) => Ok(Told::new(tree, evidence).log_evidence()),
+            Self::Trees(density) => {
+                let density = &**density;
+                if Method::affordable(evidence, operations) == Method::Exact {
+                    return Ok(exact::log_evidence(density, evidence)?);
+                }
+                let proposal = Proposal::tilted(density, evidence)?;
+                let trees = (seed, "first look");
+                let sums = draw(density, evidence, &proposal, Measure::Nothing.into(), trees, 0..LOOK);
+                Ok(sums.log_mean_weight().value)
+            }
+        }
+    }
+
+    /// The same from so many trees.
+    pub(crate) fn log_mean_weight(
+        &self,
+        evidence: &Evidence,
+        trees: usize,
+        seed: u64,
+    ) -> Result<f64, InferError> {
+        match self {
+            Self::Trees(density) => log_mean_weight(&**density, evidence, trees, seed),
+            Self::Tree(tree) => Ok(Told::new(tree, evidence).log_evidence()),
+        }
+    }
+
+    pub(super) fn means(
+        &self,
+        evidence: &Evidence,
+        functions: Functions<'_>,
+        method: Option<Method>,
+        effort: Effort<'_>,
+    ) -> Result<Found, InferError> {
+        match self {
+            Self::Trees(density) => query::means(&**density, evidence, functions, method, effort),
+            Self::Tree(tree) => one_tree::means(tree, evidence, functions),
+        }
+    }
+
+    pub(super) fn log_evidence(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'_>,
+    ) -> Result<Estimate, InferError> {
+        match self {
+            Self::Trees(density) => query::log_evidence(&**density, evidence, effort),
+            Self::Tree(tree) => match Told::new(tree, evidence).log_evidence() {
+                f64::NEG_INFINITY => Err(InferError::Impossible),
+                value => Ok(Estimate { value, standard_error: 0.0 }),
+            },
+        }
+    }
+
+    pub(super) fn sample(
+        &self,
+        evidence: &Evidence,
+        count: usize,
+        sampling: Sampling,
+    ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
+        match self {
+            Self::Trees(density) => sample::sample(&**density, evidence, count, sampling),
+            Self::Tree(tree) => Ok((one_tree::sample(tree, evidence, count, sampling.seed)?, Drawn::Exactly)),
+        }
+    }
+}
+
+/// Rows that go on from one to the next: given a tree that explains the row, a new row given the tree and the evidence.
+pub(crate) struct Walk<'a> {
+    part: &'a AskedComponent<'a>,
+    /// Of all trees: messages, room for trees, and rates.
+    trees: Option<(Messages<'a>, FreshTrees, Vec<f64>)>,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(part: &'a AskedComponent<'a>) -> Self {
+        let trees = match part {
+            AskedComponent::Trees(density) => {
+                let n = Density::states(&**density).len();
+                let trees = FreshTrees::new(density.kind(), n);
+                Some((Messages::new(density.tables()), trees, density.rates().to_vec()))
+            }
+            AskedComponent::Tree(_) => None,
+        };
+        Self { part, trees }
+    }
+
+    /// A new row after so many steps; the row itself where the evidence is impossible.
+    pub fn go(
+        &mut self,
+        mut row: Vec<u16>,
+        known: &Evidence,
+        steps: usize,
+        rng: &mut impl Rng,
+    ) -> Result<Vec<u16>, InferError> {
+        match (self.part, &mut self.trees) {
+            (AskedComponent::Trees(density), Some((messages, trees, rates))) => {
+                for _ in 0..steps {
+                    density.rates_at(&row, rates);
+                    let tree = match trees.draw(rates, rng) {
+                        Ok(tree) => tree,
+                        // A first row may be impossible; then a tree of the prior shows a way out.
+                        Err(_) => trees.draw(density.rates(), rng)?,
+                    };
+                    messages.collect(&tree, known);
+                    if let Some(drawn) = messages.draw(&tree, rng) {
+                        row = drawn;
+                    }
+                }
+                Ok(row)
+            }
+            // One tree forgets the row at once.
+            (AskedComponent::Tree(tree), _) => Ok(Told::new(tree, known).draw(rng).unwrap_or(row)),
+            _ => unreachable!("made above"),
+        }
+    }
+}

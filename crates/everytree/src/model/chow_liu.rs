@@ -1,0 +1,83 @@
+//! The tree of the highest mutual information, and its tables.
+
+use super::PairCounts;
+use super::counts::mutual_information;
+use rayon::prelude::*;
+use std::cmp::Ordering;
+
+/// The weight of rows with v in state b and u in state a.
+fn both(counts: &PairCounts, v: usize, b: usize, u: usize, a: usize) -> f64 {
+    match u.cmp(&v) {
+        Ordering::Less => counts.pair(v, b, u, a),
+        _ => counts.pair(u, a, v, b),
+    }
+}
+
+/// The distribution of v, with so many rows of even chance.
+pub(super) fn margin(counts: &PairCounts, v: usize, pseudo_rows: f64) -> Vec<f64> {
+    let states = counts.states()[v];
+    let even = pseudo_rows / states as f64;
+    let total = counts.total() + pseudo_rows;
+    match total > 0.0 {
+        true => (0..states).map(|b| (counts.single(v, b) + even) / total).collect(),
+        false => vec![1.0 / states as f64; states],
+    }
+}
+
+/// `P(x_v = b | x_u = a)`, a line for every a, with so many rows of even chance for the pair.
+pub(super) fn conditional(counts: &PairCounts, v: usize, u: usize, pseudo_rows: f64) -> Vec<f64> {
+    let (k_u, k_v) = (counts.states()[u], counts.states()[v]);
+    let even = pseudo_rows / (k_u * k_v) as f64;
+    let mut table = Vec::with_capacity(k_u * k_v);
+    for a in 0..k_u {
+        let line: Vec<f64> = (0..k_v).map(|b| both(counts, v, b, u, a) + even).collect();
+        let sum: f64 = line.iter().sum();
+        match sum > 0.0 {
+            true => table.extend(line.into_iter().map(|count| count / sum)),
+            // A state of the parent that no row has tells nothing.
+            false => table.extend(margin(counts, v, 0.0)),
+        }
+    }
+    table
+}
+
+/// The mutual information of two variables, u < v.
+fn information(counts: &PairCounts, v: usize, u: usize, pseudo_rows: f64) -> f64 {
+    let total = counts.total() + pseudo_rows;
+    if total <= 0.0 {
+        return 0.0;
+    }
+    let (k_u, k_v) = (counts.states()[u], counts.states()[v]);
+    let even = pseudo_rows / (k_u * k_v) as f64;
+    let cells = (0..k_u).flat_map(|a| (0..k_v).map(move |b| (a, b)));
+    let joint: Vec<f64> = cells.map(|(a, b)| (counts.pair(v, b, u, a) + even) / total).collect();
+    mutual_information(&joint, &margin(counts, u, pseudo_rows), &margin(counts, v, pseudo_rows))
+}
+
+/// The parent of every variable in the spanning tree of the highest mutual information, hung up at the first variable, which
+/// is its own. `O(n²)` after the informations; of equals the first counts.
+pub(super) fn best_tree(counts: &PairCounts, pseudo_rows: f64) -> Vec<usize> {
+    let n = counts.states().len();
+    let informations: Vec<Vec<f64>> = (0..n)
+        .into_par_iter()
+        .map(|v| (0..v).map(|u| information(counts, v, u, pseudo_rows)).collect())
+        .collect();
+    let between = |u: usize, v: usize| informations[u.max(v)][u.min(v)];
+    // Prim: the best edge from the tree so far to each variable outside.
+    let mut parents = vec![0; n];
+    let mut best: Vec<f64> = (0..n).map(|v| if v == 0 { f64::NEG_INFINITY } else { between(0, v) }).collect();
+    let mut inside = vec![false; n];
+    inside[0] = true;
+    for _ in 1..n {
+        let outside = (0..n).filter(|&v| !inside[v]);
+        let Some(next) = outside.reduce(|top, v| if best[v] > best[top] { v } else { top }) else { break };
+        inside[next] = true;
+        for v in (0..n).filter(|&v| !inside[v]) {
+            if between(next, v) > best[v] {
+                best[v] = between(next, v);
+                parents[v] = next;
+            }
+        }
+    }
+    parents
+}
