@@ -4,7 +4,7 @@ use crate::table1::program;
 use anyhow::{Result, bail};
 use everytree::file::ModelFile;
 use everytree::infer::Evidence;
-use everytree::model::Density;
+use everytree::model::{AskedComponent, Density};
 use everytree::table::Table;
 use everytree_read::{CellRules, ReadSettings, read_table};
 use rand::{RngExt, SeedableRng};
@@ -44,7 +44,10 @@ impl Fitted {
 
     /// The model as inference sees it: one component, columns as they are.
     pub fn asked(&self) -> Result<Box<dyn Density + '_>> {
-        Ok(self.model.model.mixture().components()[0].asked()?)
+        match self.model.model.mixture().components()[0].asked()? {
+            AskedComponent::Trees(density) => Ok(density),
+            AskedComponent::Tree(_) => bail!("one tree is not what these experiments are about"),
+        }
     }
 
     /// The values of `observed` columns of a test row, both chosen by the seed.

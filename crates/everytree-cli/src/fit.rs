@@ -158,24 +158,25 @@ pub struct Fit {
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     smoothing: f64,
     /// Rows of even chance that every line of a free table is smoothed with, throughout. Not for moat. Default: 0;
-    /// mixture-of-trees 1 a table, hclt 0.01.
+    /// mixture-of-trees 1 a table.
     #[arg(long, value_name = "X")]
     prior: Option<f64>,
-    /// How much components of a mixture are pulled towards what they have in common. Default: 0; directed and
-    /// mixture-of-trees 2.
+    /// How much components of a mixture are pulled towards what they have in common. Default: 0; directed 2;
+    /// mixture-of-trees 5 rows.
     #[arg(long, value_name = "X")]
     shrinkage: Option<f64>,
-    /// Gradients (`adam`; moat, directed, hclt), or expectation–maximisation (`em`; all but moat). Default: `adam` for
-    /// moat and directed.
+    /// Gradients (`adam`; not for mixture-of-trees), or expectation–maximisation (`em`; not for moat). Default: `adam`
+    /// where there is a choice.
     #[arg(long, value_name = "adam|em", hide_possible_values = true)]
     optimiser: Option<OptimiserChoice>,
-    /// Times through the data. Default: 50; directed 30; trees 100.
+    /// Times through the data. Default: 50; directed and hclt 30; other trees 100.
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// Stop after N epochs without a better validation. Default: never; directed 6; trees 5.
+    /// Stop after N epochs without a better validation. Default: never; directed and hclt 6; other trees 5.
     #[arg(long, value_name = "N")]
     patience: Option<usize>,
-    /// Rows of a mini-batch. Default: 1024 (directed 256), from 500 columns on 64; mixture-of-trees all.
+    /// Rows of a mini-batch. Default: 1024 (directed 256), from 500 columns on 64; hclt
+    /// 256; other trees all.
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
     /// Step length of Adam. Default: 0.05, from 500 columns on 0.01 (directed 0.02).

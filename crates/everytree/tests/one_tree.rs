@@ -105,18 +105,20 @@ fn gradients_match_finite_differences() {
         model.accumulate(&cpu, &mut ready, data.table.codes(), &data.weights, &mut stats).unwrap();
         let mut gradient = vec![0.0; model.size()];
         model.gradient::<Cpu<f64>>(&ready, &stats, &mut gradient);
+        let by = Regularisation { shrinkage: 0.0, smoothing: 0.4 };
+        model.regularise(&by, 1.0, &mut gradient);
         let start = model.to_vec();
         for place in 0..start.len() {
             if place < model.section() {
                 assert_eq!(gradient[place], 0.0, "parents stay");
                 continue;
             }
-            let at = |by: f64| {
+            let at = |step: f64| {
                 let mut moved = model.clone();
                 let mut numbers = start.clone();
-                numbers[place] += by;
+                numbers[place] += step;
                 moved.set(&numbers).unwrap();
-                weighted(&moved, &data)
+                weighted(&moved, &data) + moved.log_prior(&by)
             };
             let expected = (at(1e-5) - at(-1e-5)) / 2e-5;
             assert!(

@@ -5,15 +5,15 @@ use crate::stream::stream;
 use crate::table::Unique;
 use rand::RngExt;
 
-/// So much of the way from a hidden variable to the next is left to chance; the rest keeps the state.
-const CHANCE: f64 = 0.5;
-/// Rows of the overall margin in every table of an observed variable.
-const IN_COMMON: f64 = 1.0;
+/// So much of every table is left to chance, so that learning can leave where it begins.
+const CHANCE: f64 = 0.2;
 
 impl OneTree {
-    /// A hidden tree along the tree of the highest mutual information. Every hidden variable has a state for every
-    /// cluster of rows, as if one cluster had made the whole row; from one hidden variable to the next the state may
-    /// change, differently for each by chance.
+    /// A hidden tree along the tree of the highest mutual information.
+    ///
+    /// It begins as a mixture of trees: a state of a hidden variable stands for the state of the variable that hangs at it
+    /// together with a cluster of rows. Within a cluster hidden variables follow each other as the rows have it, and the
+    /// cluster is kept, but for chance. Hidden variables with fewer states than the others begin as clusters alone.
     pub fn hclt(
         data: &Unique,
         states: &[usize],
@@ -23,38 +23,82 @@ impl OneTree {
         seed: u64,
     ) -> Result<Self, ModelError> {
         let n = states.len();
-        let counts = PairCounts::new(states, &data.table, weights);
-        let parents = chow_liu::best_tree(&counts, pseudo_rows);
-        let belonging = clusters(data, states, hidden.max(1), seed);
-        let mut shares = vec![0.0; hidden];
-        let mut tables: Vec<Vec<Vec<f64>>> = Vec::new();
-        for v in 0..n {
-            let margin = chow_liu::margin(&counts, v, pseudo_rows.max(1.0));
-            let overall: Vec<f64> = margin.iter().map(|p| IN_COMMON * p).collect();
-            tables.push(vec![overall; hidden]);
-        }
-        for (row, weight) in weights.iter().enumerate() {
-            for (h, share) in shares.iter_mut().enumerate() {
-                let part = weight * belonging[row * hidden + h];
-                *share += part;
-                (0..n).for_each(|v| tables[v][h][data.table.get(row, v)] += part);
-            }
-        }
-        let mut rng = stream(seed, "hidden tree", 0);
-        let chance: Vec<f64> = (0..n * hidden * hidden).map(|_| -(1.0 - rng.random::<f64>()).ln()).collect();
-        let normalised = |mut line: Vec<f64>| {
-            let sum: f64 = line.iter().sum();
-            line.iter_mut().for_each(|p| *p /= sum);
-            line
+        let overall = PairCounts::new(states, &data.table, weights);
+        let parents = chow_liu::best_tree(&overall, pseudo_rows);
+        let most = states.iter().copied().max().unwrap_or(1);
+        // Without room for the states of every variable, only clusters are left.
+        let told = hidden >= most;
+        let groups = if told { hidden / most } else { hidden }.max(1);
+        let belonging = clusters(data, states, groups, seed);
+        let counts: Vec<PairCounts> = (0..groups)
+            .map(|g| {
+                let own = belonging.iter().skip(g).step_by(groups);
+                let weights: Vec<f64> = own.zip(weights).map(|(part, weight)| part * weight).collect();
+                PairCounts::new(states, &data.table, &weights)
+            })
+            .collect();
+        // What a state of the hidden variable of v stands for: a cluster, and a state of v.
+        let meaning = |v: usize, a: usize| match told {
+            true if a < groups * states[v] => Some((a / states[v], Some(a % states[v]))),
+            false => Some((a, None)),
+            true => None,
         };
-        Self::hidden(states, hidden, &parents, |v, a| match v.checked_sub(n) {
-            None => normalised(tables[v][a].clone()),
-            Some(h) if parents[h] == h => normalised(shares.iter().map(|share| share + 1.0).collect()),
-            Some(h) => {
-                let moved = normalised(chance[(h * hidden + a) * hidden..][..hidden].to_vec());
-                let kept = |b: usize| if a == b { 1.0 - CHANCE } else { 0.0 };
-                moved.iter().enumerate().map(|(b, p)| CHANCE * p + kept(b)).collect()
+        let smooth = pseudo_rows.max(1.0);
+        // How probable such a state is, given what its parent stands for.
+        let follows = |v: usize, parent: Option<(usize, Option<usize>)>, b: usize| {
+            let Some((group, own)) = meaning(v, b) else { return 0.0 };
+            let counts = &counts[group];
+            match (parent, own) {
+                (Some((other, _)), _) if other != group => 0.0,
+                (Some((_, Some(a))), Some(b)) => {
+                    chow_liu::conditional(counts, v, parents[v], smooth)[a * states[v] + b]
+                }
+                (Some(_), _) => 1.0,
+                (None, own) => {
+                    let share = (counts.total() + 1.0) / (overall.total() + groups as f64);
+                    share * own.map_or(1.0, |b| chow_liu::margin(counts, v, smooth)[b])
+                }
             }
-        })
+        };
+        let mut rng = stream(seed, "hidden tree", 0);
+        let mut by_chance = |count: usize| -> Vec<f64> {
+            normalised((0..count).map(|_| -(1.0 - rng.random::<f64>()).ln()).collect())
+        };
+        let mut lines: Vec<Vec<Vec<f64>>> = Vec::new();
+        for v in 0..n {
+            let line = |a: usize, chance: Vec<f64>| {
+                let known: Vec<f64> = match meaning(v, a) {
+                    Some((_, Some(own))) => (0..states[v]).map(|b| f64::from(u8::from(b == own))).collect(),
+                    Some((group, None)) => chow_liu::margin(&counts[group], v, smooth),
+                    None => chance,
+                };
+                blend(&known, &chow_liu::margin(&overall, v, smooth))
+            };
+            lines.push((0..hidden).map(|a| line(a, by_chance(states[v]))).collect());
+        }
+        for v in 0..n {
+            let root = parents[v] == v;
+            let line = |a: usize, chance: Vec<f64>| {
+                let parent = if root { None } else { meaning(parents[v], a) };
+                if !root && parent.is_none() {
+                    return chance;
+                }
+                let known: Vec<f64> = (0..hidden).map(|b| follows(v, parent, b)).collect();
+                blend(&normalised(known), &chance)
+            };
+            lines.push((0..hidden).map(|a| line(a, by_chance(hidden))).collect());
+        }
+        Self::hidden(states, hidden, &parents, |v, a| lines[v][a].clone())
     }
+}
+
+/// Mostly the one, a little of the other.
+fn blend(known: &[f64], other: &[f64]) -> Vec<f64> {
+    known.iter().zip(other).map(|(known, other)| (1.0 - CHANCE) * known + CHANCE * other).collect()
+}
+
+fn normalised(mut line: Vec<f64>) -> Vec<f64> {
+    let sum: f64 = line.iter().sum();
+    line.iter_mut().for_each(|p| *p /= sum);
+    line
 }

@@ -350,6 +350,17 @@ impl OneTree {
         self.parents().into_iter().enumerate().map(one).sum()
     }
 
+    /// Every line of every table that is used: its variable, and its place among the logits.
+    fn for_used_lines(&self, mut each: impl FnMut(usize, std::ops::Range<usize>)) {
+        let Layout { states, tables, .. } = &self.layout;
+        for (v, u) in self.parents().into_iter().enumerate() {
+            for line in 0..if u == v { 1 } else { states[u] } {
+                let first = tables[v] + line * states[v];
+                each(v, first..first + states[v]);
+            }
+        }
+    }
+
     /// Tree and probabilities.
     pub fn made_ready(&self) -> Result<OneTreeReady, ModelError> {
         self.check()?;
@@ -520,6 +531,33 @@ impl Learnable for OneTree {
                 to.iter_mut().zip(counts).zip(p).for_each(|((to, count), p)| *to = count - sum * p);
             }
         }
+    }
+
+    fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
+        if by.smoothing == 0.0 {
+            return;
+        }
+        let all = self.layout.variables();
+        self.for_used_lines(|v, place| {
+            let logits = &self.parameters[all + place.start..all + place.end];
+            let sum = log_sum(logits.iter().copied());
+            let even = 1.0 / self.layout.states[v] as f64;
+            for (slope, logit) in gradient[all + place.start..all + place.end].iter_mut().zip(logits) {
+                *slope += share * by.smoothing * (even - (logit - sum).exp());
+            }
+        });
+    }
+
+    fn log_prior(&self, by: &Regularisation) -> f64 {
+        let all = self.layout.variables();
+        let mut log = 0.0;
+        self.for_used_lines(|v, place| {
+            let logits = &self.parameters[all + place.start..all + place.end];
+            let sum = log_sum(logits.iter().copied());
+            let mean = logits.iter().map(|logit| logit - sum).sum::<f64>() / self.layout.states[v] as f64;
+            log += by.smoothing * mean;
+        });
+        log
     }
 
     fn maximise<B: Backend>(
