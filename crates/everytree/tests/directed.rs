@@ -186,7 +186,7 @@ fn expectation_maximisation_goes_uphill() {
     let start =
         Start { family: Family::Directed, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
     for components in [1, 3] {
-        let mut model = start.model(&STATES, &data, components).unwrap();
+        let mut model = start.model(&STATES, &data, components, 1).unwrap();
         let mut before = weighted_log_likelihood(&model, &data);
         let first = before;
         for round in 0..40 {

@@ -4,7 +4,7 @@ mod every;
 mod oracle;
 
 use everytree::infer::{Evidence, FieldModel, Search, most_probable};
-use everytree::model::{Density, EdgeTables, Moat, Pairs};
+use everytree::model::{Density, Moat, Pairs};
 use everytree::spanning::Kind;
 use everytree::table::Table;
 use num_rational::BigRational;

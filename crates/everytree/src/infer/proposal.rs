@@ -10,7 +10,7 @@
 //! with. Where one of them misleads, the other keeps the weights within twice its own.
 
 use super::evidence::Evidence;
-use crate::model::{Density, EdgeTables};
+use crate::model::Density;
 use crate::spanning::{Elimination, Kind, RateError, RootedForest, SpanningTrees};
 use rand::RngExt;
 

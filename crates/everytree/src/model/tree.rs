@@ -56,6 +56,20 @@ impl TreeTables {
         }
         Self { offsets, conditionals, roots }
     }
+
+    /// `P(x_v = · | x_u = a)`
+    #[inline]
+    pub fn given(&self, u: usize, a: usize, v: usize) -> &[f64] {
+        let total = self.roots.len();
+        let row = &self.conditionals[(self.offsets[u] + a) * total..][..total];
+        &row[self.offsets[v]..self.offsets[v + 1]]
+    }
+
+    /// `P_v(·)` of v as a root.
+    #[inline]
+    pub fn root(&self, v: usize) -> &[f64] {
+        &self.roots[self.offsets[v]..self.offsets[v + 1]]
+    }
 }
 
 impl EdgeTables for TreeTables {
@@ -65,13 +79,11 @@ impl EdgeTables for TreeTables {
 
     #[inline]
     fn given(&self, u: usize, a: usize, v: usize) -> &[f64] {
-        let total = self.roots.len();
-        let row = &self.conditionals[(self.offsets[u] + a) * total..][..total];
-        &row[self.offsets[v]..self.offsets[v + 1]]
+        TreeTables::given(self, u, a, v)
     }
 
     #[inline]
     fn root(&self, v: usize) -> &[f64] {
-        &self.roots[self.offsets[v]..self.offsets[v + 1]]
+        TreeTables::root(self, v)
     }
 }
