@@ -1,13 +1,13 @@
 //! How fast posteriors converge: the paper's figure, with our methods beside its own.
 
 use crate::fitted::Fitted;
-use crate::plot::{Chart, Mark, Panel, Scale, Series};
 use crate::table1::machine;
 use anyhow::Result;
 use clap::Args;
 use everytree::file::write_atomically;
 use everytree::infer::{Effort, Evidence, Messages, Method, Posterior, posterior, weighted_trees};
 use everytree::model::Density;
+use everytree_plot::{Chart, Mark, Panel, Scale, Series};
 use std::path::PathBuf;
 use std::time::Instant;
 

@@ -5,7 +5,6 @@ mod convergence;
 mod datasets;
 mod fits;
 mod fitted;
-mod plot;
 mod questions;
 mod table1;
 mod weights;

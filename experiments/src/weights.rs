@@ -1,12 +1,12 @@
 //! The paper's histogram of sample weights, and that of trees which lean towards the evidence.
 
 use crate::fitted::Fitted;
-use crate::plot::{Chart, Mark, Panel, Scale, Series};
 use crate::table1::machine;
 use anyhow::Result;
 use clap::Args;
 use everytree::file::write_atomically;
 use everytree::infer::{Method, weighted_trees};
+use everytree_plot::{Chart, Mark, Panel, Scale, Series};
 use std::path::PathBuf;
 
 const OBSERVED: usize = 4;

@@ -1,11 +1,11 @@
 //! `everytree fit`: learn a model from a table.
 
 mod outcome;
-mod tables;
 
 use crate::Outcome;
-use crate::data::{StateArguments, TextArguments, plural, use_threads};
+use crate::data::{plural, use_threads};
 use crate::progress::{Keep, Stop, Watcher, parse_duration};
+use crate::tables::{Sources, Tables, facts_of};
 use crate::together::Together;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
@@ -20,7 +20,6 @@ use outcome::{Fitted, best_epoch};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tables::{Tables, facts_of};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FamilyChoice {
@@ -59,7 +58,7 @@ impl FamilyChoice {
 }
 
 /// More components, or hidden states, than this are not tried by themselves.
-const MOST_BY_ITSELF: usize = 64;
+pub const MOST_BY_ITSELF: usize = 64;
 
 /// A number, or as many as pay.
 fn how_many(text: &str, most: usize) -> Result<HowMany, String> {
@@ -89,7 +88,7 @@ enum PairChoice {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Precision {
+pub enum Precision {
     F32,
     F64,
 }
@@ -120,17 +119,8 @@ enum Initialisation {
     after_help = "Examples:\n  everytree fit data.csv\n  everytree fit train.csv --valid valid.csv --test test.csv --out model.everytree\n  everytree fit data.csv --checkpoint half.way --timeout 10m\n  everytree fit data.csv --resume half.way\n  everytree fit data.csv --family directed --components auto --blocks auto"
 )]
 pub struct Fit {
-    /// Table to learn from: CSV, TSV, .data (0/1 without header), each plain or gzip; Parquet; Arrow IPC.
-    train: PathBuf,
-    /// Table to validate with. Default: rows held out from TRAIN.
-    #[arg(long, value_name = "FILE")]
-    valid: Option<PathBuf>,
-    /// Table to test with, at the end and for the report only.
-    #[arg(long, value_name = "FILE")]
-    test: Option<PathBuf>,
-    /// Fraction of TRAIN held out for validation, where there is no --valid.
-    #[arg(long, default_value_t = 0.1, value_name = "X")]
-    holdout: f64,
+    #[command(flatten)]
+    sources: Sources,
     /// Learn once more, from the held-out rows too, for as many epochs as were best.
     #[arg(long, conflicts_with_all = ["valid", "resume", "checkpoint"])]
     refit: bool,
@@ -206,10 +196,6 @@ pub struct Fit {
     /// Go on from a checkpoint, to the very same result; its settings count. It is kept up to date, or --checkpoint is.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["family", "components", "hidden", "blocks", "block_states", "group", "batch", "lr", "cosine", "average", "init", "smoothing", "prior", "shrinkage", "optimiser", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
     resume: Option<PathBuf>,
-    #[command(flatten)]
-    text: TextArguments,
-    #[command(flatten)]
-    states: StateArguments,
     /// Print one JSON object and nothing else on stdout.
     #[arg(long)]
     json: bool,
@@ -222,20 +208,20 @@ impl Fit {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
         let resumed = self.resume.as_deref().map(Checkpoint::load).transpose()?;
-        let tables = self.read(resumed.as_ref())?;
-        let out = self.out.clone().unwrap_or_else(|| default_name(&self.train));
-        check_place(&out)?;
+        let tables = self.sources.read(self.seed, self.quiet, resumed.as_ref())?;
+        let out = self.out.clone().unwrap_or_else(|| default_name(&self.sources.train));
+        check_place("--out", &out)?;
         let note = |text: String| {
             if !self.quiet {
                 note!("{text}");
             }
         };
         let seed = resumed.as_ref().map_or(self.seed, |checkpoint| checkpoint.settings.seed);
-        self.introduce(&tables, seed, &note);
+        tables.introduce(seed, &note);
         let begin = Instant::now();
         let facts = tables.facts();
         let holdout =
-            tables.held_out.then(|| resumed.as_ref().and_then(|c| c.holdout).unwrap_or(self.holdout));
+            tables.held_out.then(|| resumed.as_ref().and_then(|c| c.holdout).unwrap_or(self.sources.holdout));
         let (mut search, settings, precision) = self.start(&tables, resumed, &facts, &note)?;
         let keep = self.checkpoint.as_ref().or(self.resume.as_ref()).map(|path| Keep {
             path: path.clone(),
@@ -466,7 +452,7 @@ impl Fit {
 }
 
 /// Epochs of the short fits by which ways to group columns are compared.
-const LOOK: usize = 8;
+pub const LOOK: usize = 8;
 
 /// Ends a run after an epoch; else as the watcher says.
 struct Until<'a> {
@@ -488,13 +474,13 @@ impl WatchSearch for Until<'_> {
 }
 
 /// Can a file be put here? Better to know before hours of learning than after.
-fn check_place(out: &Path) -> Result<()> {
+pub fn check_place(option: &str, out: &Path) -> Result<()> {
     if out.is_dir() {
-        bail!("--out {}: this is a folder, not a file", out.display());
+        bail!("{option} {}: this is a folder, not a file", out.display());
     }
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        bail!("--out {}: there is no folder {}", out.display(), folder.display());
+        bail!("{option} {}: there is no folder {}", out.display(), folder.display());
     }
     Ok(())
 }
@@ -502,7 +488,8 @@ fn check_place(out: &Path) -> Result<()> {
 /// Memory for what a step keeps of all components together.
 const KEPT: usize = 1 << 30;
 
-fn run(
+/// Goes on with a search, in a precision.
+pub fn run(
     search: &mut Search,
     rows: Rows<'_>,
     settings: &Settings,

@@ -9,6 +9,7 @@ macro_rules! note {
 }
 
 mod asia;
+mod compare;
 mod data;
 mod demo;
 mod fit;
@@ -23,6 +24,7 @@ mod query;
 mod report;
 mod sample;
 mod score;
+mod tables;
 mod together;
 mod trees;
 
@@ -42,6 +44,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Fit(Box<fit::Fit>),
+    Compare(compare::Compare),
     Score(score::Score),
     Inspect(inspect::Inspect),
     Query(query::Query),
@@ -68,6 +71,7 @@ enum Outcome {
 fn run(command: Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Fit(command) => command.run(),
+        Command::Compare(command) => command.run(),
         Command::Score(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Query(command) => command.run(),

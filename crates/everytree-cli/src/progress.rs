@@ -78,6 +78,13 @@ impl Watcher {
         })
     }
 
+    /// Another fit, with so much time.
+    pub fn again(&mut self, timeout: Duration) {
+        self.keep_nothing();
+        self.stop = None;
+        self.deadline = Some(Instant::now() + timeout);
+    }
+
     /// From here on nothing is put aside any more: what follows is another run.
     pub fn keep_nothing(&mut self) {
         self.keep = None;

@@ -34,6 +34,11 @@ const MOST_COLUMNS: usize = 8;
 const LEAST_INFORMATION: f64 = 0.02;
 
 impl Together {
+    /// What is found by itself.
+    pub fn auto() -> Self {
+        Self { blocks: PathBuf::from("auto"), block_states: Vec::new(), group: Vec::new() }
+    }
+
     /// Ways to group the columns; if there are several, the best is to be found.
     pub fn groupings(
         &self,

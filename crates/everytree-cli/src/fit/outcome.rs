@@ -1,9 +1,9 @@
 //! What a fit came to: figures, a file, and words.
 
-use super::tables::Tables;
 use super::{Fit, Precision};
 use crate::data::{count, plural};
 use crate::progress::duration;
+use crate::tables::Tables;
 use crate::together::grouping_in_words;
 use anyhow::Result;
 use everytree::file::{ModelFile, Provenance, Results, TableFacts};

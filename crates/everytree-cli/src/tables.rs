@@ -1,15 +1,35 @@
-//! The tables of a fit: read, split, and introduced.
+//! The tables that models are learned from: read, split, and introduced.
 
-use super::Fit;
-use crate::data::{count, facts, plural, say, say_ignored};
+use crate::data::{StateArguments, TextArguments, count, facts, plural, say, say_ignored};
 use anyhow::{Result, bail};
+use clap::Args;
 use everytree::file::{Checkpoint, TableFacts};
 use everytree::learn::{Rows, split};
 use everytree::scan::Notice;
 use everytree::schema::Schema;
 use everytree::table::{Holes, Table};
 use everytree_read::{CellRules, Problem, ReadError, read_table, read_table_with_holes, scan_files};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Which files, and how they are read.
+#[derive(Args)]
+pub struct Sources {
+    /// Table to learn from: CSV, TSV, .data (0/1 without header), each plain or gzip; Parquet; Arrow IPC.
+    pub train: PathBuf,
+    /// Table to validate with. Default: rows held out from TRAIN.
+    #[arg(long, value_name = "FILE")]
+    pub valid: Option<PathBuf>,
+    /// Table to test with, at the end and for the report only.
+    #[arg(long, value_name = "FILE")]
+    pub test: Option<PathBuf>,
+    /// Fraction of TRAIN held out for validation, where there is no --valid.
+    #[arg(long, default_value_t = 0.1, value_name = "X")]
+    pub holdout: f64,
+    #[command(flatten)]
+    text: TextArguments,
+    #[command(flatten)]
+    states: StateArguments,
+}
 
 /// The tables of a fit.
 pub struct Tables {
@@ -36,8 +56,9 @@ impl Tables {
     }
 }
 
-impl Fit {
-    pub(super) fn read(&self, resumed: Option<&Checkpoint>) -> Result<Tables> {
+impl Sources {
+    /// All tables, as states.
+    pub fn read(&self, seed: u64, quiet: bool, resumed: Option<&Checkpoint>) -> Result<Tables> {
         let read = self.text.settings();
         let others: Vec<&Path> = self.valid.as_deref().into_iter().collect();
         let (schema, notices) = match resumed {
@@ -63,7 +84,7 @@ impl Fit {
                     (table, Holes::default(), facts)
                 }
             };
-            if !self.quiet {
+            if !quiet {
                 say_ignored(path, &facts);
             }
             Ok((table, holes))
@@ -81,7 +102,7 @@ impl Fit {
                 if !(self.holdout > 0.0 && self.holdout < 1.0) {
                     bail!("--holdout {}: between 0 and 1", self.holdout);
                 }
-                let seed = resumed.map_or(self.seed, |checkpoint| checkpoint.settings.seed);
+                let seed = resumed.map_or(seed, |checkpoint| checkpoint.settings.seed);
                 let holdout = resumed.and_then(|checkpoint| checkpoint.holdout).unwrap_or(self.holdout);
                 let split = split(all.rows(), holdout, seed);
                 let holes = [all_holes.select(&split.train), all_holes.select(&split.valid)];
@@ -93,8 +114,12 @@ impl Fit {
         let states = schema.states();
         Ok(Tables { schema, states, notices, train, valid, holes, test, held_out })
     }
+}
 
-    pub(super) fn introduce(&self, tables: &Tables, seed: u64, note: &impl Fn(String)) {
+impl Tables {
+    /// Says what was read.
+    pub fn introduce(&self, seed: u64, note: &impl Fn(String)) {
+        let tables = self;
         let states: usize = tables.schema.states().iter().sum();
         let test =
             tables.test.as_ref().map_or(String::new(), |test| format!(", {} to test", count(test.rows())));

@@ -4,51 +4,67 @@ use std::fmt::Write;
 
 /// A line, or the tops of bars, with a name.
 pub struct Series {
+    /// In the legend.
     pub name: String,
     /// Where its colour is in the palette: the same in every panel.
     pub colour: usize,
+    /// From left to right.
     pub points: Vec<(f64, f64)>,
 }
 
 /// How numbers are laid out along an axis.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scale {
+    /// Evenly.
     Linear,
+    /// By decades.
     Logarithmic,
 }
 
 /// What is drawn.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mark {
+    /// Points joined by lines.
     Lines,
     /// Bars of this width, from zero.
     Bars(f64),
 }
 
+/// One frame with lines or bars in it.
 pub struct Panel {
+    /// Above it.
     pub title: String,
+    /// What is in it.
     pub series: Vec<Series>,
 }
 
 /// Panels with the same axes.
 pub struct Chart {
+    /// Above everything.
     pub title: String,
+    /// What is along the horizontal axis.
     pub x: (String, Scale),
+    /// And along the vertical one.
     pub y: (String, Scale),
+    /// Lines or bars.
     pub mark: Mark,
     /// Panels in a line.
     pub across: usize,
+    /// One after the other.
     pub panels: Vec<Panel>,
 }
 
 /// Okabe and Ito's colours, which most people can tell apart.
-const PALETTE: [&str; 6] = ["#d55e00", "#e69f00", "#0095d9", "#009e73", "#cc79a7", "#8c8c8c"];
+const PALETTE: [&str; 8] =
+    ["#d55e00", "#e69f00", "#0095d9", "#009e73", "#cc79a7", "#8c8c8c", "#b8a800", "#7a5cc9"];
 const WIDTH: f64 = 300.0;
 const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 62.0;
 const TOP: f64 = 30.0;
 const GAP: f64 = 38.0;
 const BELOW: f64 = 60.0;
+/// Of a line of names.
+const LEGEND: f64 = 18.0;
 
 struct Axis {
     scale: Scale,
@@ -113,11 +129,39 @@ impl Axis {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// Text as it may stand in SVG and HTML.
+pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
+/// One name below the chart.
+struct Entry<'a> {
+    name: &'a str,
+    colour: usize,
+    left: f64,
+    line: usize,
+}
+
 impl Chart {
+    /// Every name once, in as many lines as it takes.
+    fn legend(&self, width: f64) -> Vec<Entry<'_>> {
+        let mut entries: Vec<Entry<'_>> = Vec::new();
+        let (mut left, mut line) = (LEFT, 0);
+        for series in self.panels.iter().flat_map(|panel| &panel.series) {
+            if entries.iter().any(|entry| entry.colour == series.colour && entry.name == series.name) {
+                continue;
+            }
+            let room = 42.0 + 7.0 * series.name.chars().count() as f64;
+            if left + room > width && left > LEFT {
+                (left, line) = (LEFT, line + 1);
+            }
+            entries.push(Entry { name: &series.name, colour: series.colour, left, line });
+            left += room;
+        }
+        entries
+    }
+
+    /// The picture.
     pub fn svg(&self) -> String {
         let all = || self.panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
         let bars = matches!(self.mark, Mark::Bars(_));
@@ -128,7 +172,10 @@ impl Chart {
         let across = self.across.min(self.panels.len()).max(1);
         let down = self.panels.len().div_ceil(across);
         let width = LEFT + across as f64 * (WIDTH + GAP);
-        let height = TOP + 26.0 + down as f64 * (HEIGHT + BELOW) + 34.0;
+        let legend = self.legend(width);
+        let lines = legend.last().map_or(0, |entry| entry.line + 1);
+        let chart = TOP + 26.0 + down as f64 * (HEIGHT + BELOW);
+        let height = chart + 16.0 + LEGEND * lines as f64;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
              <style>.ink{{fill:#222}}.grid{{stroke:#bbb;stroke-opacity:.45}}.frame{{stroke:#777;fill:none}}\
@@ -146,25 +193,17 @@ impl Chart {
             let first = number % across == 0;
             self.panel(&mut svg, panel, (&x, &y), (left, top), first);
         }
-        let mut place = LEFT;
-        let mut named: Vec<(usize, &str)> = Vec::new();
-        for series in self.panels.iter().flat_map(|panel| &panel.series) {
-            if !named.contains(&(series.colour, series.name.as_str())) {
-                named.push((series.colour, &series.name));
-            }
-        }
-        for (colour, name) in named {
-            let (y, colour) = (height - 16.0, PALETTE[colour % PALETTE.len()]);
+        for Entry { name, colour, left, line } in legend {
+            let (y, colour) = (chart + LEGEND * (line + 1) as f64 - 4.0, PALETTE[colour % PALETTE.len()]);
             let _ = writeln!(
                 svg,
-                "<rect x=\"{place}\" y=\"{:.1}\" width=\"18\" height=\"5\" fill=\"{colour}\"/>\
+                "<rect x=\"{left}\" y=\"{:.1}\" width=\"18\" height=\"5\" fill=\"{colour}\"/>\
                  <text class=\"ink\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
                 y - 6.0,
-                place + 24.0,
+                left + 24.0,
                 y,
                 escaped(name)
             );
-            place += 42.0 + 7.0 * name.chars().count() as f64;
         }
         svg + "</svg>\n"
     }
