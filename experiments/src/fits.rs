@@ -20,19 +20,19 @@ const COLUMNS: &str = "dataset,family,components,blocks,train_ll,valid_ll,test_l
 pub struct Fits {
     /// Folder of the datasets.
     #[arg(long)]
-    data: PathBuf,
+    pub data: PathBuf,
     /// Where the table goes.
     #[arg(long)]
-    out: PathBuf,
+    pub out: PathBuf,
     /// Most variables of a dataset.
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
-    most: usize,
+    pub most: usize,
     /// Only these datasets.
     #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
+    pub only: Vec<String>,
     /// Arguments for `everytree fit`.
     #[arg(last = true)]
-    fit: Vec<String>,
+    pub fit: Vec<String>,
 }
 
 impl Fits {
@@ -47,7 +47,8 @@ impl Fits {
                 && (self.only.is_empty() || self.only.iter().any(|only| only == dataset.name))
         };
         for dataset in DATASETS.iter().filter(asked) {
-            let command = format!("everytree fit {}.train.data.gz … {}", dataset.name, self.fit.join(" "));
+            let more: String = self.fit.iter().map(|argument| format!(" {argument}")).collect();
+            let command = format!("everytree fit {}.train.data.gz …{more}", dataset.name);
             // Read anew each time: several of these may add to one table in turn.
             let mut lines: Vec<String> = match std::fs::read_to_string(&self.out) {
                 Ok(text) => text.lines().map(str::to_owned).collect(),
@@ -93,6 +94,42 @@ impl Fits {
     }
 }
 
+/// A line of a table of fits.
+pub struct Line<'a> {
+    pub dataset: &'a str,
+    family: &'a str,
+    components: &'a str,
+    blocks: &'a str,
+    valid: f64,
+    pub test: f64,
+    command: &'a str,
+}
+
+impl Line<'_> {
+    /// Was this family asked for? A mixture of trees may have turned out to be one tree.
+    pub fn is_of(&self, family: &str) -> bool {
+        match self.command.split_once("--family ") {
+            Some((_, rest)) => rest.split(' ').next() == Some(family),
+            None => self.family == family,
+        }
+    }
+}
+
+/// The lines of a table of fits.
+pub fn lines_of(text: &str) -> Vec<Line<'_>> {
+    text.lines()
+        .skip(3)
+        .filter_map(|line| {
+            let cells: Vec<&str> = line.splitn(13, ',').collect();
+            let [dataset, family, components, blocks, _, valid, test, .., command] = cells[..] else {
+                return None;
+            };
+            let (valid, test) = (valid.parse().ok()?, test.parse().ok()?);
+            Some(Line { dataset, family, components, blocks, valid, test, command })
+        })
+        .collect()
+}
+
 /// Of a table of fits, for every dataset the best with one component and the best of all, by validation; beside them what
 /// others have published. As Markdown.
 #[derive(Args)]
@@ -104,39 +141,35 @@ pub struct Best {
 impl Best {
     pub fn run(self) -> Result<()> {
         let text = std::fs::read_to_string(&self.table)?;
-        let fits: Vec<Vec<&str>> = text.lines().skip(3).map(|line| line.splitn(13, ',').collect()).collect();
+        let lines = lines_of(&text);
         println!(
             "| | one component | best by validation | components | columns | MoAT | HCLT | mixture of trees | best normalised |"
         );
         println!("|---|---|---|---|---|---|---|---|---|");
         for dataset in &DATASETS {
-            let own: Vec<(&Vec<&str>, f64, f64)> = fits
-                .iter()
-                .filter(|fit| fit.first() == Some(&dataset.name) && fit.len() == 13)
-                .map(|fit| Ok((fit, fit[5].parse()?, fit[6].parse()?)))
-                .collect::<Result<_>>()?;
-            let best = |some: &dyn Fn(&[&str]) -> bool| {
-                let of = own.iter().filter(|(fit, ..)| some(fit));
-                of.copied().reduce(|best, next| if next.1 > best.1 { next } else { best })
+            let best = |some: &dyn Fn(&Line<'_>) -> bool| {
+                let of = lines.iter().filter(|line| line.dataset == dataset.name && some(line));
+                of.reduce(|best, next| if next.valid > best.valid { next } else { best })
             };
-            let Some((fit, _, test)) = best(&|_| true) else { continue };
-            let one = best(&|fit| fit[2] == "1").map_or(String::new(), |(_, _, test)| format!("{test:.3}"));
-            let mark = |found: f64, other: f64| if found > other { "" } else { " (ahead)" };
-            println!(
-                "| {} | {one} | {test:.3} | {} | {} | {:.2}{} | {:.2}{} | {:.2}{} | {:.2}{} ({}) |",
+            let Some(Line { test, components, blocks, .. }) = best(&|_| true) else { continue };
+            let one = best(&|line| line.components == "1");
+            let mark = |other: f64| if *test > other { "" } else { " (ahead)" };
+            let row = format!(
+                "| {} | {} | {test:.3} | {components} | {} | {:.2}{} | {:.2}{} | {:.2}{} | {:.2}{} ({}) |",
                 dataset.name,
-                fit[2],
-                if fit[3].is_empty() { "by themselves".to_owned() } else { format!("{} blocks", fit[3]) },
+                one.map_or(String::new(), |line| format!("{:.3}", line.test)),
+                if blocks.is_empty() { "by themselves".to_owned() } else { format!("{blocks} blocks") },
                 dataset.moat,
-                mark(test, dataset.moat),
+                mark(dataset.moat),
                 dataset.hclt,
-                mark(test, dataset.hclt),
+                mark(dataset.hclt),
                 dataset.trees,
-                mark(test, dataset.trees),
+                mark(dataset.trees),
                 dataset.best.0,
-                mark(test, dataset.best.0),
+                mark(dataset.best.0),
                 dataset.best.1,
             );
+            println!("{}", row.replace('-', "−"));
         }
         Ok(())
     }

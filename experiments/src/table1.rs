@@ -1,101 +1,128 @@
-//! Table 1 of the paper: test log-likelihoods on the Twenty Datasets.
+//! Table 1 of the paper, and its neighbours: test log-likelihoods of all families on the Twenty Datasets.
 
 use crate::datasets::{DATASETS, Dataset};
-use anyhow::{Context, Result, anyhow, bail};
-use clap::Args;
+use crate::fits::{Fits, Line, lines_of};
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
 use everytree::file::write_atomically;
 use serde_json::Value;
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const COLUMNS: &str = "dataset,variables,rows,unique_rows,train_ll,valid_ll,test_ll,moat_paper,better_by,best_epoch,epochs,parameters,seconds";
+/// Families, each with the settings it has by itself.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Family {
+    Independent,
+    ChowLiu,
+    MixtureOfTrees,
+    Hclt,
+    Moat,
+    Directed,
+}
 
-/// Fit every dataset of a folder with the default settings, and set the test log-likelihood beside the paper's.
+impl Family {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Independent => "independent",
+            Self::ChowLiu => "chow-liu",
+            Self::MixtureOfTrees => "mixture-of-trees",
+            Self::Hclt => "hclt",
+            Self::Moat => "moat",
+            Self::Directed => "directed",
+        }
+    }
+
+    /// What others have published of it.
+    fn published(self, dataset: &Dataset) -> Option<f64> {
+        match self {
+            Self::MixtureOfTrees => Some(dataset.trees),
+            Self::Hclt => Some(dataset.hclt),
+            Self::Moat => Some(dataset.moat),
+            _ => None,
+        }
+    }
+}
+
+/// Fit every family to every dataset of a folder with the settings it has by itself, and set the test log-likelihoods
+/// beside what others have published.
 ///
-/// The folder holds NAME/NAME.{train,valid,test}.data.gz. Lines that are already in the file are kept: an
-/// interrupted run goes on where it stopped.
+/// The folder holds NAME/NAME.{train,valid,test}.data.gz. Lines that are already in the table are kept: an interrupted run
+/// goes on where it stopped.
 #[derive(Args)]
 #[command(
-    after_help = "Example:\n  everytree-experiments table1 --data twenty --out table1-moat.csv --most 500"
+    after_help = "Example:\n  everytree-experiments table1 --data twenty --out table1.csv --markdown table1.md --most 500"
 )]
 pub struct Table1 {
     /// Folder of the datasets.
     #[arg(long)]
     data: PathBuf,
-    /// Where the table goes.
+    /// Where the table goes, as CSV.
     #[arg(long)]
     out: PathBuf,
+    /// And as Markdown.
+    #[arg(long)]
+    markdown: Option<PathBuf>,
+    /// Which families. Default: all.
+    #[arg(long, value_delimiter = ',')]
+    family: Vec<Family>,
     /// Most variables of a dataset.
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
     most: usize,
     /// Only these datasets.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// More arguments for `everytree fit`.
-    #[arg(last = true)]
-    fit: Vec<String>,
 }
 
 impl Table1 {
     pub fn run(self) -> Result<()> {
-        if let Some(name) =
-            self.only.iter().find(|name| !DATASETS.iter().any(|dataset| dataset.name == *name))
-        {
-            bail!("there is no dataset {name:?}");
-        }
-        let mut lines = match std::fs::read_to_string(&self.out) {
-            Ok(text) => text.lines().map(str::to_owned).collect(),
-            Err(_) => vec![
-                format!("# everytree {}, {}", env!("CARGO_PKG_VERSION"), machine()),
-                self.command(),
-                COLUMNS.to_owned(),
-            ],
+        let families = match self.family.is_empty() {
+            true => Family::value_variants().to_vec(),
+            false => self.family.clone(),
         };
-        if lines.get(1) != Some(&self.command()) || lines.get(2).map(String::as_str) != Some(COLUMNS) {
-            bail!("{} was made by another command; give it another name", self.out.display());
-        }
-        let done: HashSet<String> =
-            lines.iter().skip(3).filter_map(|line| Some(line.split(',').next()?.to_owned())).collect();
-        for Dataset { name, variables, moat: paper, .. } in DATASETS {
-            let asked = self.only.is_empty() || self.only.iter().any(|only| only == name);
-            if variables > self.most || !asked || done.contains(name) {
-                continue;
+        for family in families {
+            let fit = match family {
+                // What `fit` does by itself.
+                Family::Moat => Vec::new(),
+                _ => vec!["--family".to_owned(), family.name().to_owned()],
+            };
+            Fits {
+                data: self.data.clone(),
+                out: self.out.clone(),
+                most: self.most,
+                only: self.only.clone(),
+                fit,
             }
-            let line = self.one(name, variables, paper).with_context(|| name.to_owned())?;
-            println!("{line}");
-            lines.push(line);
-            write_atomically(&self.out, (lines.join("\n") + "\n").as_bytes())?;
+            .run()?;
+        }
+        let markdown = markdown(&lines_of(&std::fs::read_to_string(&self.out)?));
+        match &self.markdown {
+            Some(path) => write_atomically(path, markdown.as_bytes())?,
+            None => print!("{markdown}"),
         }
         Ok(())
     }
+}
 
-    /// The command that makes the table, without what differs from folder to folder.
-    fn command(&self) -> String {
-        let fit: String = self.fit.iter().map(|argument| format!(" {argument}")).collect();
-        format!(
-            "# everytree-experiments table1: everytree fit NAME.train.data.gz --valid NAME.valid.data.gz --test NAME.test.data.gz{fit}"
-        )
+/// A line for every dataset, a column for every family; what others have published in brackets.
+fn markdown(lines: &[Line<'_>]) -> String {
+    let families = Family::value_variants();
+    let heads: String = families.iter().map(|family| format!(" {} |", family.name())).collect();
+    let mut text = format!("| |{heads}\n|---|{}\n", "---|".repeat(families.len()));
+    for dataset in &DATASETS {
+        let own: Vec<&Line<'_>> = lines.iter().filter(|line| line.dataset == dataset.name).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let mut row = format!("| {} |", dataset.name);
+        for family in families {
+            // Of several fits of a family, the one by itself comes first in the table.
+            let found = own.iter().find(|line| line.is_of(family.name()));
+            let published = family.published(dataset).map_or(String::new(), |known| format!(" ({known:.2})"));
+            row += &found.map_or(" |".to_owned(), |line| format!(" {:.3}{published} |", line.test));
+        }
+        text += &(row.replace('-', "−") + "\n");
     }
-
-    fn one(&self, name: &str, variables: usize, paper: f64) -> Result<String> {
-        let fit = fit(&self.data, name, &self.fit)?;
-        let number = |key: &str| fit[key].as_f64().ok_or_else(|| anyhow!("no {key} in the answer"));
-        let whole = |key: &str| fit[key].as_u64().ok_or_else(|| anyhow!("no {key} in the answer"));
-        let test = number("test_ll")?;
-        Ok(format!(
-            "{name},{variables},{},{},{:.4},{:.4},{test:.4},{paper:.2},{:.4},{},{},{},{:.1}",
-            whole("rows")?,
-            whole("unique_rows")?,
-            number("train_ll")?,
-            number("valid_ll")?,
-            test - paper,
-            whole("best_epoch")?,
-            whole("epochs")?,
-            whole("parameters")?,
-            number("seconds")?,
-        ))
-    }
+    text
 }
 
 /// `everytree fit` of a dataset, with more arguments: what it says as JSON.
@@ -140,4 +167,19 @@ pub fn machine() -> String {
         Some(line.split_once(':')?.1.trim().to_owned())
     });
     format!("{}, {threads} threads", model.unwrap_or_else(|| std::env::consts::ARCH.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_what_is_known_beside_what_was_found() {
+        let text = "# a\n# b\ndataset,…\n\
+            nltcs,chow-liu,1,,-6.7,-6.7,-6.7591,0,5,31,0.0,0,everytree fit nltcs.train.data.gz … --family chow-liu\n\
+            nltcs,moat,1,,-6.0777,-6.0117,-6.0828,47,50,256,0.3,0,everytree fit nltcs.train.data.gz …\n";
+        let table = markdown(&lines_of(text));
+        let row = "| nltcs | | −6.759 | | | −6.083 (−6.07) | |";
+        assert_eq!(table.lines().nth(2), Some(row));
+    }
 }
