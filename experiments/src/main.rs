@@ -5,7 +5,9 @@ mod convergence;
 mod datasets;
 mod fits;
 mod fitted;
+mod init;
 mod questions;
+mod scaling;
 mod table1;
 mod weights;
 
@@ -28,6 +30,8 @@ enum Command {
     Convergence(convergence::Convergence),
     Weights(weights::Weights),
     Questions(questions::Questions),
+    Init(init::Init),
+    Scaling(scaling::Scaling),
 }
 
 fn main() -> Result<()> {
@@ -38,5 +42,7 @@ fn main() -> Result<()> {
         Command::Convergence(command) => command.run(),
         Command::Weights(command) => command.run(),
         Command::Questions(command) => command.run(),
+        Command::Init(command) => command.run(),
+        Command::Scaling(command) => command.run(),
     }
 }
