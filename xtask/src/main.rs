@@ -1,21 +1,29 @@
-//! Every habit of the project, one word each: `cargo xtask test`, `cargo xtask bench`.
+//! Every habit of the project, one word each: `cargo xtask test`, `cargo xtask docs`, `cargo xtask bench`.
 
 mod bench;
+mod docs;
 
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
-cargo xtask test            format, lints, and every test (documentation and command line included)
+cargo xtask test            format, links, lints, and every test (documentation and command line included)
+cargo xtask docs            the book under target/book (installs mdBook under target/tools the first time)
 cargo xtask bench           benches of the engine, random trees, learning and inference, as tables
 cargo xtask bench NAME [N…] one bench (engine, cutover, trees, learning, inference), at the sizes N only
             --csv FILE      also write the lines as CSV, with the machine they came from
 cargo xtask fuzz [SECONDS]  damaged model files against the loader, for a minute or as long as told";
 
 fn main() -> ExitCode {
+    // Paths are those of the repository, from wherever this is called.
+    if let Err(error) = std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")) {
+        eprintln!("cannot go to the repository: {error}");
+        return ExitCode::FAILURE;
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["test"] => test(),
+        ["docs"] => docs::build(),
         ["bench", rest @ ..] => bench::bench(rest),
         ["fuzz"] => fuzz("60"),
         ["fuzz", seconds] => fuzz(seconds),
@@ -31,6 +39,7 @@ fn main() -> ExitCode {
 fn test() -> bool {
     let lints = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
     cargo(&["fmt", "--all", "--", "--check"])
+        && docs::check()
         && cargo(&lints)
         && cargo(&["test", "--workspace"])
         && cargo_with(&[("RUSTDOCFLAGS", "--deny warnings")], &["doc", "--workspace", "--no-deps"])

@@ -2,9 +2,5 @@
 
 #[test]
 fn commands_print_what_they_should() {
-    trycmd::TestCases::new()
-        .case("tests/cmd/*.trycmd")
-        .case("../../README.md")
-        .case("../../docs/asking.md")
-        .case("../../docs/families.md");
+    trycmd::TestCases::new().case("tests/cmd/*.trycmd").case("../../README.md").case("../../docs/*.md");
 }

@@ -57,3 +57,8 @@ pub mod table;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of the book's page, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct Library;
