@@ -3,7 +3,7 @@
 use everytree::forest::Cpu;
 use everytree::infer::Sampling;
 use everytree::infer::{Effort, Evidence};
-use everytree::learn::{Family, Plan, Rows, Search, Settings, Start, evaluate, evaluate_observed};
+use everytree::learn::{Family, HowMany, Plan, Rows, Search, Settings, Start, evaluate, evaluate_observed};
 use everytree::model::{Component, Directed, Model, Pairs};
 use everytree::table::{Holes, Table};
 use rand::{RngExt, SeedableRng};
@@ -47,10 +47,14 @@ fn settings() -> Settings {
 }
 
 fn learn(rows: Rows<'_>, components: usize) -> Search {
-    let start =
-        Start { family: Family::Directed, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
-    let mut search = Search::new(Plan::simple(start, components));
-    search.run(rows, &settings(), &Cpu::<f32>::new(), &Cpu::<f64>::new().keeping(0), &mut ()).unwrap();
+    learn_family(rows, Family::Directed, components, &settings())
+}
+
+fn learn_family(rows: Rows<'_>, family: Family, components: usize, settings: &Settings) -> Search {
+    let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
+    let plan = Plan { hidden: HowMany::Just(6), ..Plan::simple(start, components) };
+    let mut search = Search::new(plan);
+    search.run(rows, settings, &Cpu::<f32>::new(), &Cpu::<f64>::new().keeping(0), &mut ()).unwrap();
     search
 }
 
@@ -97,6 +101,22 @@ fn summing_out_beats_leaving_out_and_filling_in() {
 
     assert!(summed_out > left_out + 0.05, "{summed_out} {left_out}");
     assert!(summed_out > filled_in + 0.05, "{summed_out} {filled_in}");
+}
+
+/// Trees fill holes exactly, and learn from rows with holes as well.
+#[test]
+fn trees_learn_from_rows_with_holes() {
+    let (train, train_holes) = punch(&draw(700, 1), 2);
+    let (valid, valid_holes) = punch(&draw(200, 3), 4);
+    let rows = Rows { train: &train, valid: &valid, states: &STATES, holes: [&train_holes, &valid_holes] };
+    let (filled, filled_valid) = (by_mode(&train, &train_holes), by_mode(&valid, &valid_holes));
+    for (family, components) in [(Family::ChowLiu, 1), (Family::ChowLiu, 3), (Family::Hclt, 1)] {
+        let settings = Settings::usual(family, STATES.len());
+        let summed_out = test_of(&learn_family(rows, family, components, &settings));
+        let rows = Rows::complete(&filled, &filled_valid, &STATES);
+        let filled_in = test_of(&learn_family(rows, family, components, &settings));
+        assert!(summed_out > filled_in + 0.05, "{family:?} {components}: {summed_out} {filled_in}");
+    }
 }
 
 #[test]

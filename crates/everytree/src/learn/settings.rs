@@ -92,7 +92,7 @@ impl Settings {
     }
 
     /// For hidden trees: gradients, like the directed family; they get further than expectation–maximisation in the same
-    /// time (experiments/results/neighbours.csv).
+    /// time (jester in experiments/results/table1.csv).
     pub fn hidden_tree() -> Self {
         Self { epochs: 30, batch: 256, patience: Some(6), cosine: true, ..Self::paper(0) }
     }
