@@ -94,9 +94,9 @@ impl Scaling {
         }
         write_atomically(&self.csv, (text.join("\n") + "\n").as_bytes())?;
         let chart = Chart {
-            title: "Two epochs of learning".to_owned(),
-            x: ("size".to_owned(), Scale::Logarithmic),
-            y: ("seconds".to_owned(), Scale::Logarithmic),
+            title: "How two epochs of learning grow".to_owned(),
+            x: ("times the smallest".to_owned(), Scale::Logarithmic),
+            y: ("times as much".to_owned(), Scale::Logarithmic),
             mark: Mark::Lines,
             across: 3,
             panels,
@@ -106,17 +106,21 @@ impl Scaling {
     }
 }
 
+/// Time and memory of both families, as multiples of what the smallest size takes.
 fn panel(grows: &str, lines: &[Line]) -> Panel {
-    let series = |(family, name): (usize, &str)| Series {
-        name: name.to_owned(),
-        colour: 2 * family,
-        points: lines
-            .iter()
-            .filter(|line| line.family == family)
-            .map(|line| (line.size, line.seconds))
-            .collect(),
-    };
-    Panel { title: grows.to_owned(), series: FAMILIES.into_iter().enumerate().map(series).collect() }
+    let mut series = Vec::new();
+    let smallest = lines.iter().map(|line| line.size).fold(f64::INFINITY, f64::min);
+    for (family, name) in FAMILIES.into_iter().enumerate() {
+        let own: Vec<&Line> = lines.iter().filter(|line| line.family == family).collect();
+        for (place, what) in ["time", "memory"].into_iter().enumerate() {
+            let value = |line: &Line| if place == 0 { line.seconds } else { line.megabytes };
+            let first = own.first().map_or(1.0, |line| value(line));
+            let points = own.iter().map(|line| (line.size / smallest, value(line) / first)).collect();
+            let colour = [[0, 1], [2, 3]][family][place];
+            series.push(Series { name: format!("{name}, {what}"), colour, points });
+        }
+    }
+    Panel { title: format!("{grows}, from {smallest} on"), series }
 }
 
 /// The power with which the larger half of the points grows: the slope of logarithms, by least squares.
