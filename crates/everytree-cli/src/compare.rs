@@ -8,7 +8,7 @@ use crate::fit::{LOOK, MOST_BY_ITSELF, Precision, run};
 use crate::progress::{Stop, Watcher, duration, parse_duration};
 use crate::tables::{Sources, Tables};
 use crate::together::Together;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use everytree::forest::Cpu;
 use everytree::learn::{Ended, Epoch, Family, HowMany, Plan, Search, Settings, Start, evaluate};
@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+/// Times that rows are scored; the fastest counts.
+const PASSES: usize = 3;
 
 /// Who takes part.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,9 +81,11 @@ impl Contender {
 /// What a family answers exactly.
 fn exact(model: &Model) -> &'static str {
     match (model.structure(), model.mixture().components().len()) {
-        (Some(Structure::Independent | Structure::ChowLiu), 1) => "everything",
-        (Some(_), _) => "all but the most probable row",
-        (None, _) => "likelihoods, one column given the rest, samples; the rest with error bars",
+        (Some(Structure::Independent | Structure::ChowLiu), 1) => {
+            "likelihoods, conditionals, samples, most probable row"
+        }
+        (Some(_), _) => "likelihoods, conditionals, samples",
+        (None, _) => "likelihoods, one column given the rest, samples",
     }
 }
 
@@ -131,7 +136,31 @@ struct Line {
     log_p: Vec<f64>,
     seconds: f64,
     microseconds: f64,
-    in_time: bool,
+    ended: HowEnded,
+}
+
+/// How a fit ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HowEnded {
+    Done,
+    Clock,
+    Interrupted,
+}
+
+impl HowEnded {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Done => "",
+            Self::Clock => ", stopped by the clock",
+            Self::Interrupted => ", interrupted",
+        }
+    }
+}
+
+/// Who did not take part, and why.
+struct LeftOut {
+    contender: Contender,
+    why: String,
 }
 
 /// How far a family is behind the best, and how sure that is.
@@ -144,7 +173,7 @@ impl Compare {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
         if let Some(html) = &self.html {
-            crate::fit::check_place("--html", html)?;
+            crate::fit::check_place("--html", html, &self.sources)?;
         }
         let tables = self.sources.read(self.seed, self.quiet, None)?;
         let note = |text: String| {
@@ -162,49 +191,56 @@ impl Compare {
         };
         let begin = Instant::now();
         let mut watcher = Watcher::new(self.quiet, None, None)?;
-        let mut lines = Vec::new();
+        let (mut lines, mut left_out) = (Vec::new(), Vec::new());
         for (place, &contender) in contenders.iter().enumerate() {
+            let mut leave = |why: String| {
+                note(format!("{}: {why}; left out", contender.name()));
+                left_out.push(LeftOut { contender, why });
+            };
             let groupings = groupings(contender, &tables)?;
+            let left = self.time.saturating_sub(begin.elapsed());
             if contender == Contender::DirectedBlocks && groupings.iter().all(Vec::is_empty) {
-                note(format!("{}: no columns belong together; left out", contender.name()));
+                leave("no columns belong together".to_owned());
                 continue;
             }
-            let left = self.time.saturating_sub(begin.elapsed());
-            watcher.again(left / (contenders.len() - place) as u32);
-            let line = self
-                .fit(contender, groupings, &tables, &mut watcher)
-                .with_context(|| format!("--families {}", contender.name()))?;
-            watcher.finish();
-            let Some(line) = line else {
-                note(format!("{}: no time left for it", contender.name()));
+            if watcher.stop == Some(Stop::Interrupted) || left.is_zero() {
+                leave("there was no time left".to_owned());
                 continue;
-            };
-            note(format!(
-                "{}: validation {:.4} in {}{}",
-                contender.name(),
-                line.valid,
-                duration(line.seconds),
-                if line.in_time { "" } else { ", stopped by the clock" }
-            ));
-            lines.push(line);
-            if watcher.stop == Some(Stop::Interrupted) {
-                break;
+            }
+            watcher.again(contender.name(), left / (contenders.len() - place) as u32);
+            let line = self.fit(contender, groupings, &tables, &mut watcher);
+            watcher.finish();
+            match line {
+                Ok(Some(line)) => {
+                    let how = line.ended.in_words();
+                    let seconds = duration(line.seconds);
+                    note(format!("{}: validation {:.4} in {seconds}{how}", contender.name(), line.valid));
+                    lines.push(line);
+                }
+                Ok(None) => leave("there was no time left".to_owned()),
+                // What the others came to is not lost.
+                Err(error) => leave(format!("{error:#}")),
             }
         }
         if lines.is_empty() {
-            bail!("no family was done in time; give more --time");
+            let why: Vec<String> =
+                left_out.iter().map(|out| format!("{}: {}", out.contender.name(), out.why)).collect();
+            bail!("no family was done; {}", why.join("; "));
         }
         let behind = behind(&lines);
         let on = if tables.test.is_some() { "test" } else { "valid" };
-        if let Some(html) = &self.html {
-            page::write(html, &self.sources.train, &lines, &behind, on)?;
-        }
         let mut out = std::io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", object(&tables, &lines, &behind, on))?;
+            writeln!(out, "{}", object(&tables, &lines, &behind, &left_out, on))?;
         } else {
             print(&mut out, &lines, &behind, on)?;
-            if let Some(html) = &self.html {
+            for LeftOut { contender, why } in &left_out {
+                writeln!(out, "left out: {} ({why})", contender.name())?;
+            }
+        }
+        if let Some(html) = &self.html {
+            page::write(html, &self.sources.train, &lines, &behind, on)?;
+            if !self.json {
                 writeln!(out, "written: {}", html.display())?;
             }
         }
@@ -230,6 +266,15 @@ impl Compare {
         let mut search = Search::new(Plan { groupings, components, hidden, look: LOOK, start });
         let ended = run(&mut search, tables.rows(), &settings, Precision::F32, watcher)?;
         let Some(found) = search.found()? else { return Ok(None) };
+        let ended = match (ended, watcher.stop) {
+            (Ended::Stopped, Some(Stop::Interrupted)) => HowEnded::Interrupted,
+            (Ended::Stopped, _) => HowEnded::Clock,
+            _ => HowEnded::Done,
+        };
+        // What nothing was learned of is no comparison.
+        if ended != HowEnded::Done && found.history.len() <= 1 && search.tried.is_empty() {
+            return Ok(None);
+        }
         let seconds = begin.elapsed().as_secs_f64();
         let judge = Cpu::<f64>::new().keeping(0);
         let mean = |table: &Table| -> Result<f64> {
@@ -238,9 +283,14 @@ impl Compare {
         let (train, valid) = (mean(&tables.train)?, mean(&tables.valid)?);
         let rows = tables.test.as_ref().unwrap_or(&tables.valid);
         let asked = found.model.asked()?;
-        let begin = Instant::now();
-        let log_p = asked.log_p(rows)?;
-        let microseconds = begin.elapsed().as_secs_f64() * 1e6 / rows.rows().max(1) as f64;
+        let mut log_p = Vec::new();
+        let mut fastest = f64::INFINITY;
+        for _ in 0..PASSES {
+            let begin = Instant::now();
+            log_p = asked.log_p(rows)?;
+            fastest = fastest.min(begin.elapsed().as_secs_f64());
+        }
+        let microseconds = fastest * 1e6 / rows.rows().max(1) as f64;
         let test = tables.test.as_ref().map(|_| log_p.iter().sum::<f64>() / log_p.len() as f64);
         Ok(Some(Line {
             contender,
@@ -250,7 +300,7 @@ impl Compare {
             log_p,
             seconds,
             microseconds,
-            in_time: !matches!(ended, Ended::Stopped),
+            ended,
             history: found.history.clone(),
             model: found.model.clone(),
         }))
@@ -278,23 +328,28 @@ fn behind(lines: &[Line]) -> Vec<Behind> {
         let differences: Vec<f64> = line.log_p.iter().zip(best).map(|(own, best)| own - best).collect();
         let (rows, mean) = (differences.len() as f64, mean(&differences));
         let squares: f64 = differences.iter().map(|difference| (difference - mean).powi(2)).sum();
-        Behind { mean, standard_error: (squares / (rows - 1.0).max(1.0) / rows).sqrt() }
+        // Of one row there is no telling.
+        Behind { mean, standard_error: (squares / (rows - 1.0) / rows).sqrt() }
     };
     lines.iter().map(one).collect()
 }
 
 /// How large it is: components, or hidden states.
 fn size(model: &Model) -> String {
-    match model.structure() {
+    let size = match model.structure() {
         Some(Structure::Hidden(count)) => format!("H = {count}"),
         _ => model.mixture().components().len().to_string(),
+    };
+    match model.blocks().is_none() {
+        true => size,
+        false => format!("{size}, {} blocks", model.blocks().blocks().len()),
     }
 }
 
 fn cells(line: &Line, behind: &Behind) -> Vec<String> {
     let name = line.contender.name();
     vec![
-        if line.in_time { name.to_owned() } else { format!("{name} *") },
+        if line.ended == HowEnded::Done { name.to_owned() } else { format!("{name} *") },
         size(&line.model),
         count(line.model.degrees_of_freedom()),
         format!("{:.4}", line.train),
@@ -302,10 +357,13 @@ fn cells(line: &Line, behind: &Behind) -> Vec<String> {
         line.test.map_or("–".to_owned(), |test| format!("{test:.4}")),
         match behind.mean == 0.0 {
             true => "best".to_owned(),
-            false => format!("{:.4} ± {:.4}", behind.mean, behind.standard_error),
+            false if behind.standard_error.is_finite() => {
+                format!("{:.4} ± {:.4}", behind.mean, behind.standard_error)
+            }
+            false => format!("{:.4}", behind.mean),
         },
         duration(line.seconds),
-        format!("{:.1}", line.microseconds),
+        format!("{:.*}", if line.microseconds < 10.0 { 2 } else { 0 }, line.microseconds),
         exact(&line.model).to_owned(),
     ]
 }
@@ -320,6 +378,17 @@ fn over(on: &str) -> &'static str {
         _ => {
             "mean log-likelihoods in nats; differences over the validation rows that chose epochs and sizes: give --test"
         }
+    }
+}
+
+/// What a star means, if there is one.
+fn stopped(lines: &[Line]) -> Option<&'static str> {
+    let any = |how: HowEnded| lines.iter().any(|line| line.ended == how);
+    match (any(HowEnded::Interrupted), any(HowEnded::Clock)) {
+        (true, true) => Some("* interrupted, or stopped by the clock; --time gives more"),
+        (true, false) => Some("* interrupted"),
+        (false, true) => Some("* stopped by the clock; --time gives more"),
+        (false, false) => None,
     }
 }
 
@@ -340,13 +409,13 @@ fn print(out: &mut dyn Write, lines: &[Line], behind: &[Behind], on: &str) -> Re
         writeln!(out, "{}", cells.join("  ").trim_end())?;
     }
     writeln!(out, "\n{}", over(on))?;
-    if lines.iter().any(|line| !line.in_time) {
-        writeln!(out, "* stopped by the clock; --time gives more")?;
+    if let Some(words) = stopped(lines) {
+        writeln!(out, "{words}")?;
     }
     Ok(())
 }
 
-fn object(tables: &Tables, lines: &[Line], behind: &[Behind], on: &str) -> Value {
+fn object(tables: &Tables, lines: &[Line], behind: &[Behind], left_out: &[LeftOut], on: &str) -> Value {
     let families: Vec<Value> = lines
         .iter()
         .zip(behind)
@@ -362,7 +431,7 @@ fn object(tables: &Tables, lines: &[Line], behind: &[Behind], on: &str) -> Value
                 "difference_standard_error": behind.standard_error,
                 "seconds": line.seconds,
                 "microseconds_per_row": line.microseconds,
-                "finished": line.in_time,
+                "finished": line.ended == HowEnded::Done,
                 "exact": exact(&line.model),
                 "history": line.history,
             });
@@ -382,5 +451,9 @@ fn object(tables: &Tables, lines: &[Line], behind: &[Behind], on: &str) -> Value
         "columns": tables.states.len(),
         "compared_on": on,
         "families": families,
+        "left_out": left_out
+            .iter()
+            .map(|out| json!({"family": out.contender.name(), "why": out.why}))
+            .collect::<Vec<_>>(),
     })
 }

@@ -133,7 +133,7 @@ pub struct Fit {
     /// How many models are mixed; auto: 1, 2, 4 … as long as validation gets better. Default: 1; mixture-of-trees auto.
     #[arg(long, value_name = "K|auto", value_parser = parse_components)]
     components: Option<HowMany>,
-    /// States of the hidden variables of hclt; auto: 4, 8, 16 … as long as validation gets better. Default: auto.
+    /// States of the hidden variables of hclt; auto: 2, 4, 8 … as long as validation gets better. Default: auto.
     #[arg(long, value_name = "H|auto", value_parser = parse_hidden)]
     hidden: Option<HowMany>,
     #[command(flatten)]
@@ -144,19 +144,19 @@ pub struct Fit {
     /// Start from counts and mutual information, or at random.
     #[arg(long, default_value = "counts", value_name = "counts|random", hide_possible_values = true)]
     init: Initialisation,
-    /// Rows of even chance added to the counts at the start.
+    /// Rows of even chance added to the counts at the start; of independent, chow-liu and mixture-of-trees, --prior says it.
     #[arg(long, default_value_t = 1.0, value_name = "X")]
     smoothing: f64,
     /// Rows of even chance that every line of a free table is smoothed with, throughout. Not for moat. Default: 0;
-    /// mixture-of-trees 1 a table.
+    /// independent, chow-liu and mixture-of-trees 1 a table.
     #[arg(long, value_name = "X")]
     prior: Option<f64>,
     /// How much components of a mixture are pulled towards what they have in common. Default: 0; directed 2;
-    /// mixture-of-trees 5 rows.
+    /// independent and mixture-of-trees 5 rows. Not for hclt.
     #[arg(long, value_name = "X")]
     shrinkage: Option<f64>,
-    /// Gradients (`adam`; not for mixture-of-trees), or expectation–maximisation (`em`; not for moat). Default: `adam`
-    /// where there is a choice.
+    /// Gradients (`adam`; not for chow-liu and mixture-of-trees), or expectation–maximisation (`em`; not for moat). Default:
+    /// `adam`; independent `em`.
     #[arg(long, value_name = "adam|em", hide_possible_values = true)]
     optimiser: Option<OptimiserChoice>,
     /// Times through the data. Default: 50; directed and hclt 30; other trees 100.
@@ -169,10 +169,10 @@ pub struct Fit {
     /// 256; other trees all.
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// Step length of Adam. Default: 0.05, from 500 columns on 0.01 (directed 0.02).
+    /// Step length of Adam. Default: 0.05; from 500 columns on moat 0.01, directed 0.02.
     #[arg(long, value_name = "X")]
     lr: Option<f64>,
-    /// Let the step length fall to zero along a cosine. Always so with the directed family.
+    /// Let the step length fall to zero along a cosine. Always so with directed and hclt.
     #[arg(long)]
     cosine: bool,
     /// Keep an exponential average of the parameters with this decay per step.
@@ -210,7 +210,7 @@ impl Fit {
         let resumed = self.resume.as_deref().map(Checkpoint::load).transpose()?;
         let tables = self.sources.read(self.seed, self.quiet, resumed.as_ref())?;
         let out = self.out.clone().unwrap_or_else(|| default_name(&self.sources.train));
-        check_place("--out", &out)?;
+        check_place("--out", &out, &self.sources)?;
         let note = |text: String| {
             if !self.quiet {
                 note!("{text}");
@@ -326,7 +326,11 @@ impl Fit {
                 PairChoice::Lambda => Pairs::Lambda,
                 PairChoice::Sinkhorn => Pairs::Sinkhorn,
             },
-            pseudo_rows: self.smoothing,
+            // What is counted once is smoothed like what is counted again and again.
+            pseudo_rows: match self.family.family().is_counted() {
+                true => settings.regularisation.smoothing,
+                false => self.smoothing,
+            },
             random: self.init == Initialisation::Random,
             seed: self.seed,
         };
@@ -386,6 +390,12 @@ impl Fit {
             if self.prior.is_some() {
                 bail!("--prior: the tables of moat are not free; goes with the other families");
             }
+        }
+        if self.family == FamilyChoice::Hclt && self.shrinkage.is_some() {
+            bail!("--shrinkage: hidden states of different components have nothing in common; leave it out");
+        }
+        if self.pairs == PairChoice::Sinkhorn && self.family != FamilyChoice::Moat {
+            bail!("--pairs: goes with --family moat");
         }
         if self.family.family() == Family::ChowLiu {
             if settings.optimiser == Optimiser::Adam {
@@ -474,7 +484,14 @@ impl WatchSearch for Until<'_> {
 }
 
 /// Can a file be put here? Better to know before hours of learning than after.
-pub fn check_place(option: &str, out: &Path) -> Result<()> {
+pub fn check_place(option: &str, out: &Path, sources: &Sources) -> Result<()> {
+    let place = |path: &Path| std::fs::canonicalize(path).ok();
+    let inputs = [Some(&sources.train), sources.valid.as_ref(), sources.test.as_ref()];
+    if let Some(input) =
+        inputs.into_iter().flatten().find(|input| place(input).is_some() && place(input) == place(out))
+    {
+        bail!("{option} {}: this is the table {}; it would be lost", out.display(), input.display());
+    }
     if out.is_dir() {
         bail!("{option} {}: this is a folder, not a file", out.display());
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use everytree::blocks::Block;
 use everytree::file::{ModelFile, Provenance};
 use everytree::forest::Cpu;
-use everytree::learn::Optimiser;
+use everytree::learn::{ALL_ROWS, Optimiser};
 use everytree::model::{AskedComponent, Component, EdgeTables, Learnable, Structure};
 use everytree::schema::Schema;
 use everytree::spanning::Kind;
@@ -19,8 +19,8 @@ use std::path::PathBuf;
 /// Variables and states, the strongest edges, components, parameters and provenance of a model.
 ///
 /// The probability of an edge is how probable it is, given a row of the training data, that the tree behind the row has
-/// it, on average over the rows. In the directed family an arrow goes from what explains to what is explained, and
-/// --edges prints the table behind it. Weights are relative to the largest (directed: of the edges to the same column).
+/// it, on average over the rows; one tree has the edges it has. In the directed family and in trees an arrow goes from what
+/// explains to what is explained, and --edges prints the table behind it. Weights are relative to the largest (directed: of the edges to the same column).
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  everytree inspect model.everytree\n  everytree inspect model.everytree --edges --json"
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 pub struct Inspect {
     /// Model file.
     model: PathBuf,
-    /// All edges, not only the strongest; with their tables, in the directed family.
+    /// All edges, not only the strongest; with their tables, where arrows have some.
     #[arg(long)]
     edges: bool,
     /// How many edges to show.
@@ -146,10 +146,12 @@ impl Inspect {
         variables(&mut out, &file.schema)?;
         blocks(&mut out, &file)?;
         components(&mut out, &file)?;
-        if directed {
+        if directed && file.model.structure().is_none() {
             roots(&mut out, &file)?;
         }
-        if self.edges || all <= self.top {
+        if all == 0 {
+            writeln!(out, "\nno edges")?;
+        } else if self.edges || all <= self.top {
             writeln!(out, "\nedges, the most probable first")?;
         } else {
             writeln!(out, "\nedges, the {} most probable of {}", edges.len(), count(all))?;
@@ -185,6 +187,9 @@ impl Inspect {
             "parameters": file.model.degrees_of_freedom(),
             "provenance": file.provenance,
         });
+        if let Some(Structure::Hidden(count)) = file.model.structure() {
+            object["hidden"] = json!(count);
+        }
         if file.model.mixture().components().len() > 1 {
             object["shares"] = json!(file.model.mixture().shares());
             let one = |component: Summary| {
@@ -431,11 +436,15 @@ fn provenance(out: &mut dyn Write, provenance: &Provenance) -> Result<()> {
         Optimiser::Adam => "Adam",
         Optimiser::Em => "expectation–maximisation",
     };
-    writeln!(
-        out,
-        "\nlearned by {how}: batches of {}, steps of {}, seed {}",
-        settings.batch, settings.learning_rate, settings.seed
-    )?;
+    let batches = match settings.batch {
+        ALL_ROWS => "all rows at once".to_owned(),
+        batch => format!("batches of {batch}"),
+    };
+    let steps = match settings.optimiser {
+        Optimiser::Adam => format!(", steps of {}", settings.learning_rate),
+        Optimiser::Em => String::new(),
+    };
+    writeln!(out, "\nlearned by {how}: {batches}{steps}, seed {}", settings.seed)?;
     if let Some(train) = &provenance.train {
         writeln!(
             out,

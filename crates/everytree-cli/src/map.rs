@@ -10,8 +10,8 @@ use std::io::Write;
 
 /// The most probable rows, given the values of some columns or none.
 ///
-/// Proven by looking at every row where there are few enough; otherwise the best that a search has found, with its exact
-/// probability.
+/// Proven by looking at every row where there are few enough, and the first of a single tree; otherwise the best that a search
+/// has found, with its exact probability.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  everytree map survey.everytree --given smoker=yes\n  everytree map survey.everytree -n 5 --json"

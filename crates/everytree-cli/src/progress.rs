@@ -1,5 +1,6 @@
 //! What a person sees while learning goes on, and how it is stopped.
 
+use crate::data::plural;
 use anyhow::Result;
 use everytree::file::{Checkpoint, FileError, TableFacts};
 use everytree::learn::{Progress, Search, Settings, Trial, WatchSearch};
@@ -43,6 +44,8 @@ pub struct Watcher {
     first: Option<usize>,
     /// The fit under way.
     trial: Option<Trial>,
+    /// Before everything that the bar says.
+    label: String,
     pub stop: Option<Stop>,
     pub failed: Option<FileError>,
 }
@@ -73,13 +76,15 @@ impl Watcher {
             keep,
             first: None,
             trial: None,
+            label: String::new(),
             stop: None,
             failed: None,
         })
     }
 
     /// Another fit, with so much time.
-    pub fn again(&mut self, timeout: Duration) {
+    pub fn again(&mut self, name: &str, timeout: Duration) {
+        self.label = format!("{name}: ");
         self.keep_nothing();
         self.stop = None;
         self.deadline = Some(Instant::now() + timeout);
@@ -130,11 +135,10 @@ impl WatchSearch for Watcher {
             self.bar.set_position(done as u64);
             self.bar.set_message(format!(
                 "{}epoch {}/{}  train {:.3}  valid {valid:.3}  {} rows/s  {} left",
-                match *trial {
-                    Trial { look: true, grouping, .. } => format!("grouping {}: ", grouping + 1),
-                    Trial { hidden: hidden @ 2.., .. } => format!("{hidden} hidden states: "),
-                    Trial { components: components @ 2.., .. } => format!("{components} components: "),
-                    _ => String::new(),
+                match trial.look {
+                    true => format!("{}grouping {}: ", self.label, trial.grouping + 1),
+                    false =>
+                        format!("{}{}", self.label, size_of(trial).map_or(String::new(), |size| size + ": ")),
                 },
                 progress.epoch,
                 progress.epochs,
@@ -164,6 +168,13 @@ impl WatchSearch for Watcher {
         }
         self.continue_or_stop()
     }
+}
+
+/// How large what is tried is, in words; nothing where it is one of the simplest.
+pub fn size_of(trial: &Trial) -> Option<String> {
+    let components = (trial.components > 1).then(|| plural(trial.components, "component"));
+    let hidden = (trial.hidden > 1).then(|| plural(trial.hidden, "hidden state"));
+    components.into_iter().chain(hidden).reduce(|both, next| format!("{both}, {next}"))
 }
 
 /// Seconds in words.

@@ -24,7 +24,8 @@ enum MethodChoice {
 
 /// Probabilities of columns given the values of others.
 ///
-/// Exact by enumeration where that is cheap; otherwise from random trees, with a standard error on every number.
+/// Exact in families of one tree, and by enumeration where that is cheap; otherwise from random trees, with a standard error
+/// on every number.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  everytree query survey.everytree --given smoker=yes --target cancer\n  everytree query survey.everytree --given age=20,30 --given smoker=no --target cancer=yes --json"
@@ -70,6 +71,11 @@ impl Query {
         }
         let (file, known) = self.asking.open()?;
         let targets = self.targets(&file.schema, &known)?;
+        if file.model.structure().is_some()
+            && !matches!(self.method, MethodChoice::Auto | MethodChoice::Exact)
+        {
+            bail!("--method: one tree answers exactly; leave it out");
+        }
         let asked = file.model.asked()?;
         let method = match self.method {
             MethodChoice::Auto => None,

@@ -25,7 +25,7 @@ const LEAST_LIKELY: usize = 10;
 /// Log-likelihood of every row of a table under a model.
 ///
 /// Writes CSV: row (from 0) and log-likelihood in nats, evaluated in f64. Of a row with missing cells it is the log-probability
-/// of the cells that were observed: exact where few are missing, otherwise from random trees, and one more column has its
+/// of the cells that were observed: exact for one tree and where few are missing, otherwise from random trees, and one more column has its
 /// standard error. The file is read as a stream: it may be larger than memory.
 #[derive(Args)]
 #[command(

@@ -58,6 +58,7 @@ fn every_family_goes_through_every_command() {
         ("mixture-of-trees", vec!["--components", "3"], "mixture-of-trees"),
         ("hclt", vec!["--hidden", "6"], "hclt"),
         ("hclt", vec!["--hidden", "4", "--optimiser", "em", "--components", "2"], "hclt"),
+        ("hclt", vec!["--hidden", "3", "--components", "2", "--average", "0.3", "--epochs", "4"], "hclt"),
     ] {
         let fit =
             [&["fit", "t.csv", "--test", "test.csv", "--json", "--out", "m", "--family", family], &more[..]];
@@ -145,6 +146,18 @@ fn families_are_laid_side_by_side() {
     assert!((both[0] - both[1]).abs() < 1e-12, "{both:?}");
     let page = fs::read_to_string(folder.path().join("c.html")).unwrap();
     assert!(page.contains("mixture-of-trees") && page.contains("<polyline") && !page.contains("NaN"));
+
+    // Without time nobody is compared, and that is said; a page that cannot be written loses nothing.
+    let late = everytree(folder.path(), &["compare", "t.csv", "--time", "0s"]);
+    assert_eq!(late.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&late.stderr)
+            .contains("no family was done; independent: there was no time left")
+    );
+    let full =
+        everytree(folder.path(), &["compare", "t.csv", "--families", "chow-liu", "--html", "/dev/full"]);
+    assert_eq!(full.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&full.stdout).contains("chow-liu"));
 
     let table = text(&everytree(folder.path(), &["compare", "t.csv", "--families", "chow-liu,independent"]));
     assert_eq!(table.lines().next().unwrap().split_whitespace().next(), Some("family"));

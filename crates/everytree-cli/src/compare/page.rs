@@ -1,6 +1,6 @@
 //! The comparison as a page: the table, and how validation went.
 
-use super::{Behind, HEADS, Line, cells, over};
+use super::{Behind, HEADS, Line, cells, over, stopped};
 use anyhow::{Context, Result};
 use everytree::file::write_atomically;
 use everytree_plot::{Chart, Mark, Panel, Scale, Series, escaped};
@@ -19,10 +19,7 @@ pub fn write(to: &Path, train: &Path, lines: &[Line], behind: &[Behind], on: &st
         rows += &format!("<tr{class}>{cells}</tr>\n");
     }
     let heads: String = HEADS.iter().map(|head| format!("<th>{}</th>", escaped(head))).collect();
-    let stopped = match lines.iter().any(|line| !line.in_time) {
-        true => "<p>* stopped by the clock</p>",
-        false => "",
-    };
+    let stopped = stopped(lines).map_or(String::new(), |words| format!("<p>{words}</p>"));
     let page = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>{title}</title>\n\

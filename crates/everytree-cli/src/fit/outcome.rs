@@ -2,7 +2,7 @@
 
 use super::{Fit, Precision};
 use crate::data::{count, plural};
-use crate::progress::duration;
+use crate::progress::{duration, size_of};
 use crate::tables::Tables;
 use crate::together::grouping_in_words;
 use anyhow::Result;
@@ -88,20 +88,27 @@ impl Fit {
             true => blocks.unique(train),
             false => completed(blocks, mixture, train, holes, fitted.settings.seed)?,
         };
-        let posteriors =
-            edge_posteriors(fitted.model.mixture(), &train, &Cpu::<f64>::new().keeping(1 << 28))?;
+        // One tree has the edges it has.
+        let posteriors = match fitted.model.structure() {
+            Some(_) => None,
+            None => Some(edge_posteriors(mixture, &train, &Cpu::<f64>::new().keeping(1 << 28))?),
+        };
         Ok(ModelFile {
             model: fitted.model.clone(),
             schema: tables.schema.clone(),
             provenance: Provenance {
                 settings: Some(fitted.settings.clone()),
-                precision: Some(precision.name().to_owned()),
+                // Trees are learned in f64, whatever was asked for.
+                precision: Some(match fitted.model.structure() {
+                    Some(_) => Precision::F64.name().to_owned(),
+                    None => precision.name().to_owned(),
+                }),
                 train: Some(fitted.facts[0].clone()),
                 valid: Some(fitted.facts[1].clone()),
                 results: Some(results.clone()),
                 tried: tried.to_vec(),
             },
-            edge_posteriors: Some(posteriors),
+            edge_posteriors: posteriors,
         })
     }
 
@@ -119,7 +126,8 @@ impl Fit {
         let seconds = begin.elapsed().as_secs_f64();
         let tried = &search.tried;
         // Of rows with holes likelihoods are estimates.
-        let estimated = tables.holes.each_ref().map(|holes| !holes.is_empty());
+        let estimated =
+            tables.holes.each_ref().map(|holes| !holes.is_empty() && fitted.model.structure().is_none());
         let parameters = fitted.model.degrees_of_freedom();
         let components = fitted.model.mixture().components().len();
         let blocks = fitted.model.blocks();
@@ -171,8 +179,7 @@ impl Fit {
                         let groups = &search.plan.groupings[trial.grouping];
                         format!("{}, a look", grouping_in_words(&tables.schema, groups))
                     }
-                    false if trial.hidden > 1 => plural(trial.hidden, "hidden state"),
-                    false => plural(trial.components, "component"),
+                    false => size_of(trial).unwrap_or_else(|| plural(1, "component")),
                 };
                 writeln!(stdout, "  {valid:>12.4}   {what}, epoch {best_epoch}")?;
             }

@@ -20,7 +20,7 @@ pub use filled::{completed, evaluate_observed};
 pub use search::{
     Found, HowMany, LEAST_GAIN, MAX_COMPONENTS, Plan, Rows, Running, Search, Trial, Tried, WatchSearch,
 };
-pub use settings::{Optimiser, Settings, SettingsError};
+pub use settings::{ALL_ROWS, Optimiser, Settings, SettingsError};
 pub use source::{Source, SourceError};
 pub use start::{Family, Start};
 pub use state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};

@@ -46,7 +46,7 @@ fn one() -> HowMany {
 }
 
 /// States of hidden variables that are tried first.
-const FIRST_HIDDEN: usize = 4;
+const FIRST_HIDDEN: usize = 2;
 
 impl HowMany {
     /// The most there can be.
@@ -132,9 +132,7 @@ impl Plan {
             return Some(Trial { grouping, components, hidden, look: false });
         };
         let worse = before.iter().any(|before| last.valid < before.valid + LEAST_GAIN);
-        // More of what learning only makes worse is too much already.
-        let in_vain = !before.is_empty() && last.best_epoch == 0;
-        if worse || in_vain {
+        if worse {
             return None;
         }
         let Trial { components, hidden, .. } = last.trial;
@@ -246,13 +244,19 @@ impl Search {
                 },
             };
             let trial = running.trial;
+            let complete = rows.holes.iter().all(|holes| holes.is_empty());
             let settings = Settings {
-                epochs: if trial.look { self.plan.look.min(settings.epochs) } else { settings.epochs },
+                epochs: match trial.look {
+                    // One tree, or none, is what the counts say: there is nothing to learn.
+                    _ if complete && trial.components == 1 && self.plan.start.family.is_counted() => 0,
+                    true => self.plan.look.min(settings.epochs),
+                    false => settings.epochs,
+                },
                 ..settings.clone()
             };
             let Running { blocks, state, .. } = &mut running;
             let mut inside = Inside { search: self.clone(), trial, blocks: blocks.clone(), watch };
-            let result = if rows.holes.iter().all(|holes| holes.is_empty()) {
+            let result = if complete {
                 let (train, valid) = (blocks.unique(rows.train), blocks.unique(rows.valid));
                 let data = Data { train: &train, valid: &valid };
                 state.run(data, &settings, machine, judge, &mut inside)

@@ -43,7 +43,7 @@ pub enum Optimiser {
 }
 
 /// Rows of a batch that is all there are.
-const ALL_ROWS: usize = u32::MAX as usize;
+pub const ALL_ROWS: usize = u32::MAX as usize;
 /// From this many variables on, the paper took small batches and short steps.
 const MANY_VARIABLES: usize = 500;
 

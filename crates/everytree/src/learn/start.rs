@@ -23,6 +23,13 @@ pub enum Family {
     Hclt,
 }
 
+impl Family {
+    /// Is one model of it what the counts say, with nothing left to learn?
+    pub fn is_counted(self) -> bool {
+        matches!(self, Self::Independent | Self::ChowLiu)
+    }
+}
+
 /// How a model is made before the first step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Start {

@@ -302,7 +302,8 @@ impl<M: Learnable> State<M> {
                 average
                     .iter_mut()
                     .zip(pieces.into_iter().flatten())
-                    .for_each(|(mean, now)| *mean = decay * *mean + (1.0 - decay) * now);
+                    // What does not change stays as it is, to the bit.
+                    .for_each(|(mean, now)| *mean += (1.0 - decay) * (now - *mean));
             }
             sum += total;
             rows += places.len();

@@ -233,6 +233,10 @@ impl Learnable for Component {
         any!(self, model => model.log_prior(by))
     }
 
+    fn has_a_mean(&self) -> bool {
+        any!(self, model => model.has_a_mean())
+    }
+
     fn maximise<B: Backend>(
         &mut self,
         ready: &ComponentReady<B>,

@@ -44,19 +44,24 @@ impl OneTree {
             true => None,
         };
         let smooth = pseudo_rows.max(1.0);
+        let of_groups = |table: &dyn Fn(&PairCounts, usize) -> Vec<f64>| -> Vec<Vec<Vec<f64>>> {
+            counts.iter().map(|counts| (0..n).map(|v| table(counts, v)).collect()).collect()
+        };
+        let margins = of_groups(&|counts, v| chow_liu::margin(counts, v, smooth));
+        let conditionals = of_groups(&|counts, v| match parents[v] == v {
+            true => Vec::new(),
+            false => chow_liu::conditional(counts, v, parents[v], smooth),
+        });
         // How probable such a state is, given what its parent stands for.
         let follows = |v: usize, parent: Option<(usize, Option<usize>)>, b: usize| {
             let Some((group, own)) = meaning(v, b) else { return 0.0 };
-            let counts = &counts[group];
             match (parent, own) {
                 (Some((other, _)), _) if other != group => 0.0,
-                (Some((_, Some(a))), Some(b)) => {
-                    chow_liu::conditional(counts, v, parents[v], smooth)[a * states[v] + b]
-                }
+                (Some((_, Some(a))), Some(b)) => conditionals[group][v][a * states[v] + b],
                 (Some(_), _) => 1.0,
                 (None, own) => {
-                    let share = (counts.total() + 1.0) / (overall.total() + groups as f64);
-                    share * own.map_or(1.0, |b| chow_liu::margin(counts, v, smooth)[b])
+                    let share = (counts[group].total() + 1.0) / (overall.total() + groups as f64);
+                    share * own.map_or(1.0, |b| margins[group][v][b])
                 }
             }
         };
@@ -69,7 +74,7 @@ impl OneTree {
             let line = |a: usize, chance: Vec<f64>| {
                 let known: Vec<f64> = match meaning(v, a) {
                     Some((_, Some(own))) => (0..states[v]).map(|b| f64::from(u8::from(b == own))).collect(),
-                    Some((group, None)) => chow_liu::margin(&counts[group], v, smooth),
+                    Some((group, None)) => margins[group][v].clone(),
                     None => chance,
                 };
                 blend(&known, &chow_liu::margin(&overall, v, smooth))

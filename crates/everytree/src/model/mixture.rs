@@ -263,7 +263,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
             component.regularise(by, share, own);
             rest = tail;
         }
-        if self.components.len() > 1 && by.shrinkage > 0.0 {
+        if self.components.len() > 1 && by.shrinkage > 0.0 && self.has_a_mean() {
             let strength = share * by.shrinkage;
             let size = self.components[0].size();
             let means = self.means();
@@ -282,8 +282,13 @@ impl<M: Learnable> Learnable for Mixture<M> {
         let far = |component: &M| -> f64 {
             component.pieces().into_iter().flatten().zip(&means).map(|(own, mean)| (own - mean).powi(2)).sum()
         };
-        let own = |component: &M| component.log_prior(by) - 0.5 * by.shrinkage * far(component);
+        let shrinkage = if self.has_a_mean() { by.shrinkage } else { 0.0 };
+        let own = |component: &M| component.log_prior(by) - 0.5 * shrinkage * far(component);
         self.components.iter().map(own).sum()
+    }
+
+    fn has_a_mean(&self) -> bool {
+        self.components[0].has_a_mean()
     }
 
     fn maximise<B: Backend>(

@@ -142,6 +142,11 @@ pub trait Learnable: Numbers + Clone + Send + Sync {
         0.0
     }
 
+    /// Do parameters of several such models mean the same, so that their mean means something?
+    fn has_a_mean(&self) -> bool {
+        true
+    }
+
     /// Expectation–maximisation: the parameters that fit what was added up, smoothed by what `parent` added up; false
     /// where there is no closed form.
     fn maximise<B: Backend>(

@@ -96,6 +96,8 @@ impl Layout {
 #[derive(Clone, Debug)]
 pub struct OneTreeReady {
     layout: Layout,
+    /// Does every variable hang at a hidden one?
+    hidden: bool,
     tree: RootedForest,
     p: Vec<f64>,
     /// Logarithms of them, where nothing is hidden.
@@ -115,10 +117,7 @@ impl OneTreeReady {
 
     /// How many variables are observed.
     pub fn observed(&self) -> usize {
-        match self.log_p.is_empty() {
-            true => self.tree.len() / 2,
-            false => self.tree.len(),
-        }
+        if self.hidden { self.tree.len() / 2 } else { self.tree.len() }
     }
 
     /// Where the states of each variable begin among all states, and how many there are in all.
@@ -126,7 +125,7 @@ impl OneTreeReady {
         &self.layout.offsets
     }
 
-    /// `P(x_v = · | x_u = a)` for the parent u of v; of a root, whatever `a` is not there for.
+    /// `P(x_v = · | x_u = a)` for the parent u of v; a root has its distribution in line 0.
     pub(crate) fn line(&self, v: usize, a: usize) -> &[f64] {
         &self.p[self.layout.tables[v] + a * self.layout.states[v]..][..self.layout.states[v]]
     }
@@ -372,26 +371,24 @@ impl OneTree {
                 line.iter_mut().for_each(|logit| *logit = (*logit - sum).exp());
             }
         }
-        let log_p = match self.structure {
-            Structure::Hidden(_) => Vec::new(),
-            _ => p.iter().map(|p| p.ln()).collect(),
-        };
-        Ok(OneTreeReady { tree: self.forest()?, layout, p, log_p })
+        let hidden = matches!(self.structure, Structure::Hidden(_));
+        let log_p = if hidden { Vec::new() } else { p.iter().map(|p| p.ln()).collect() };
+        Ok(OneTreeReady { hidden, tree: self.forest()?, layout, p, log_p })
     }
 }
 
 impl OneTreeReady {
-    /// The same of rows whose codes may be no states.
+    /// The natural logarithm of the probability of every row, after a look at the codes.
     pub(crate) fn checked_log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ForestError> {
         codes.check(&self.layout.offsets[..=self.observed()])?;
         self.log_p(codes, out);
         Ok(())
     }
 
-    /// The natural logarithm of the probability of every row.
+    /// The same of codes that are states.
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) {
         let layout = &self.layout;
-        if self.log_p.is_empty() {
+        if self.hidden {
             return Chunks::new(self).log_p(codes, out);
         }
         out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
@@ -409,7 +406,7 @@ impl OneTreeReady {
     /// Adds the expected counts of every table, each row with its weight.
     fn count(&self, codes: Codes<'_>, weights: &[f64], counts: &mut [f64]) {
         let layout = &self.layout;
-        if self.log_p.is_empty() {
+        if self.hidden {
             return Chunks::new(self).count(codes, weights, counts);
         }
         for (v, &u) in self.tree.parents().iter().enumerate() {
@@ -560,6 +557,11 @@ impl Learnable for OneTree {
         log
     }
 
+    /// Trees differ, and so does what hidden states stand for.
+    fn has_a_mean(&self) -> bool {
+        false
+    }
+
     fn maximise<B: Backend>(
         &mut self,
         ready: &OneTreeReady,
@@ -579,6 +581,8 @@ impl Learnable for OneTree {
             return true;
         }
         let counts = ready.table_counts(stats);
+        // Hidden states of one component have nothing to do with those of another.
+        let parent = parent.filter(|_| self.structure == Structure::Independent);
         let above = parent.map(|parent| ready.table_counts(parent));
         let Self { layout, parameters, .. } = self;
         let logits = &mut parameters[layout.states.len()..];
