@@ -20,25 +20,11 @@ pub struct Fitted {
 impl Fitted {
     /// Fits the model with the default settings to `FOLDER/NAME/NAME.train.data.gz`.
     pub fn new(folder: &Path, name: &str) -> Result<Self> {
-        let file = |part: &str| folder.join(name).join(format!("{name}.{part}.data.gz"));
-        let path = std::env::temp_dir().join(format!("everytree-{name}-{}", std::process::id()));
-        let output = Command::new(program()?)
-            .arg("fit")
-            .arg(file("train"))
-            .arg("--valid")
-            .arg(file("valid"))
-            .args(["--quiet", "--out"])
-            .arg(&path)
-            .output()?;
-        if !output.status.success() {
-            bail!("{}", String::from_utf8_lossy(&output.stderr));
-        }
-        let model = ModelFile::load(&path);
-        let _ = std::fs::remove_file(&path);
-        let model = model?;
+        let model = learned(folder, name, &[])?;
         let rules =
             CellRules { missing_is_a_state: true, unknown_is_unobserved: false, incomplete_rows: false };
-        let (test, _) = read_table(&file("test"), &model.schema, &ReadSettings::default(), rules)?;
+        let test = folder.join(name).join(format!("{name}.test.data.gz"));
+        let (test, _) = read_table(&test, &model.schema, &ReadSettings::default(), rules)?;
         Ok(Self { model, test })
     }
 
@@ -63,4 +49,25 @@ impl Fitted {
         }
         Ok(evidence)
     }
+}
+
+/// The model of `FOLDER/NAME/NAME.train.data.gz`, learned with these arguments.
+pub fn learned(folder: &Path, name: &str, arguments: &[&str]) -> Result<ModelFile> {
+    let file = |part: &str| folder.join(name).join(format!("{name}.{part}.data.gz"));
+    let path = std::env::temp_dir().join(format!("everytree-{name}-{}", std::process::id()));
+    let output = Command::new(program()?)
+        .arg("fit")
+        .arg(file("train"))
+        .arg("--valid")
+        .arg(file("valid"))
+        .args(["--quiet", "--out"])
+        .arg(&path)
+        .args(arguments)
+        .output()?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let model = ModelFile::load(&path);
+    let _ = std::fs::remove_file(&path);
+    Ok(model?)
 }

@@ -1,12 +1,12 @@
 //! The paper's ablation: how far learning gets from counts and mutual information, and from random numbers.
 
-use crate::table1::{machine, program};
-use anyhow::{Context, Result, bail};
+use crate::fitted::learned;
+use crate::table1::machine;
+use anyhow::{Context, Result};
 use clap::Args;
-use everytree::file::{ModelFile, write_atomically};
+use everytree::file::write_atomically;
 use everytree_plot::{Chart, Mark, Panel, Scale, Series};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Learn with both initialisations from several seeds, and note the validation after every epoch.
 #[derive(Args)]
@@ -95,20 +95,6 @@ fn panel(name: &str, runs: &[Run]) -> Panel {
 
 /// The epochs of a fit.
 fn history(data: &Path, name: &str, init: &str, seed: u64) -> Result<Vec<everytree::learn::Epoch>> {
-    let file = |part: &str| data.join(name).join(format!("{name}.{part}.data.gz"));
-    let path = std::env::temp_dir().join(format!("everytree-init-{name}-{}", std::process::id()));
-    let output = Command::new(program()?)
-        .arg("fit")
-        .arg(file("train"))
-        .arg("--valid")
-        .arg(file("valid"))
-        .args(["--quiet", "--init", init, "--seed", &seed.to_string(), "--out"])
-        .arg(&path)
-        .output()?;
-    if !output.status.success() {
-        bail!("{}", String::from_utf8_lossy(&output.stderr));
-    }
-    let model = ModelFile::load(&path);
-    let _ = std::fs::remove_file(&path);
-    Ok(model?.provenance.results.map(|results| results.history).unwrap_or_default())
+    let model = learned(data, name, &["--init", init, "--seed", &seed.to_string()])?;
+    Ok(model.provenance.results.map(|results| results.history).unwrap_or_default())
 }

@@ -248,7 +248,7 @@ impl Search {
             let settings = Settings {
                 epochs: match trial.look {
                     // One tree, or none, is what the counts say: there is nothing to learn.
-                    _ if complete && trial.components == 1 && self.plan.start.family.is_counted() => 0,
+                    _ if complete && trial.components == 1 && self.plan.start.is_counted() => 0,
                     true => self.plan.look.min(settings.epochs),
                     false => settings.epochs,
                 },

@@ -24,7 +24,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Is one model of it what the counts say, with nothing left to learn?
+    /// Is one model of it what the counts say?
     pub fn is_counted(self) -> bool {
         matches!(self, Self::Independent | Self::ChowLiu)
     }
@@ -49,6 +49,11 @@ pub struct Start {
 const IN_COMMON: f64 = 0.5;
 
 impl Start {
+    /// Does one model begin as what the counts say, with nothing left to learn?
+    pub fn is_counted(&self) -> bool {
+        self.family.is_counted() && !self.random
+    }
+
     /// A mixture of so many components for variables with so many states (hidden ones, if there are any, with `hidden`
     /// states): from counts, each component from the rows of a cluster; or at random.
     pub fn model(
