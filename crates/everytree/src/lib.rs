@@ -46,6 +46,7 @@ pub mod infer;
 pub mod learn;
 mod logs;
 pub mod model;
+mod offsets;
 mod pool;
 pub mod scan;
 pub mod schema;

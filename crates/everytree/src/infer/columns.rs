@@ -3,6 +3,7 @@
 use super::evidence::Evidence;
 use super::measure::Projection;
 use crate::blocks::{Block, Blocks};
+use crate::offsets::offsets;
 use rand::{Rng, RngExt};
 
 /// Up to so many, the combinations that share a state are listed; beyond, they are counted by subtraction.
@@ -129,8 +130,7 @@ pub(crate) fn projection(blocks: &Blocks, columns: &[usize], evidence: &Evidence
     if blocks.is_none() {
         return None;
     }
-    let mut offsets = vec![0];
-    columns.iter().for_each(|count| offsets.push(offsets[offsets.len() - 1] + count));
+    let offsets = offsets(columns);
     let mut parts = Vec::new();
     for block in blocks.blocks() {
         let of = OfBlock::new(block, evidence);

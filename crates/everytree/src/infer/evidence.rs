@@ -1,5 +1,6 @@
 //! What is known of a row.
 
+use crate::offsets::offsets;
 use thiserror::Error;
 
 /// One likelihood per state of every variable: 1 where nothing is known, 0 and 1 for a label or a set of labels, anything
@@ -55,8 +56,7 @@ pub enum EvidenceError {
 impl Evidence {
     /// Nothing is known of variables with so many states.
     pub fn none(states: &[usize]) -> Self {
-        let mut offsets = vec![0];
-        states.iter().for_each(|&count| offsets.push(offsets[offsets.len() - 1] + count));
+        let offsets = offsets(states);
         Self { likelihood: vec![1.0; offsets[states.len()]], offsets }
     }
 

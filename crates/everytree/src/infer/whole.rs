@@ -19,6 +19,7 @@ use crate::blocks::Blocks;
 use crate::forest::Codes;
 use crate::logs::{choose, log_sum, shares};
 use crate::model::{AskedComponent, Density, Likelihood, Model, ModelError};
+use crate::offsets::offsets;
 use crate::spanning::Kind;
 use crate::stream::{seed_of, stream};
 use crate::table::Table;
@@ -143,7 +144,7 @@ impl<'a> AskedModel<'a> {
         let found = self.mixed.ask(&of_blocks, functions, method, effort)?;
         Ok(match &projection {
             Some(projection) => by_variable(&projection.offsets, found),
-            None => by_variable(&offsets_of(&self.columns), found),
+            None => by_variable(&offsets(&self.columns), found),
         })
     }
 
@@ -378,13 +379,6 @@ impl Mixed<'_> {
         let rows = chosen.into_iter().filter_map(|k| own[k].next()).collect();
         Ok((rows, drawn))
     }
-}
-
-/// Where the states of each variable begin among all states, and how many there are in all.
-fn offsets_of(states: &[usize]) -> Vec<usize> {
-    let mut offsets = vec![0];
-    states.iter().for_each(|count| offsets.push(offsets[offsets.len() - 1] + count));
-    offsets
 }
 
 /// The logarithm of a sum of which the logarithms of the terms are known.

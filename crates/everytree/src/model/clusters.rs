@@ -1,6 +1,7 @@
 //! Rows that resemble each other: a mixture of independent columns, where the components of larger mixtures start.
 
 use crate::logs::{choose, shares};
+use crate::offsets::offsets;
 use crate::stream::stream;
 use crate::table::Unique;
 use rand::RngExt;
@@ -19,12 +20,7 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
     if clusters == 1 {
         return vec![1.0; rows];
     }
-    let offsets: Vec<usize> = std::iter::once(0)
-        .chain(states.iter().scan(0, |sum, &count| {
-            *sum += count;
-            Some(*sum)
-        }))
-        .collect();
+    let offsets = offsets(states);
     let size = offsets[states.len()];
     let codes = data.table.codes();
     let total: f64 = data.weights.iter().sum();

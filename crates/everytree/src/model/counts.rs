@@ -2,6 +2,7 @@
 
 use super::Numbers;
 use crate::forest::Codes;
+use crate::offsets::offsets;
 use crate::table::Table;
 use rayon::prelude::*;
 
@@ -30,8 +31,7 @@ impl PairCounts {
 
     /// Nothing counted yet.
     pub fn none(states: &[usize]) -> Self {
-        let mut offsets = vec![0];
-        states.iter().for_each(|&count| offsets.push(offsets[offsets.len() - 1] + count));
+        let offsets = offsets(states);
         let size = offsets[states.len()];
         Self { states: states.to_vec(), offsets, sums: vec![0.0; size * size], total: 0.0 }
     }

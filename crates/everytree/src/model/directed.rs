@@ -17,6 +17,7 @@ use super::counts::mutual_information;
 use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation, Unseen};
 use crate::forest::{Backend, Codes, Counts, Tables};
 use crate::logs::log_sum;
+use crate::offsets::offsets;
 use crate::spanning::{Elimination, Kind};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -84,8 +85,7 @@ impl Directed {
             return Err(ModelError::NoVariables);
         }
         Tables::check(&states)?;
-        let mut offsets = vec![0];
-        states.iter().for_each(|&count| offsets.push(offsets[offsets.len() - 1] + count));
+        let offsets = offsets(&states);
         let total = offsets[states.len()];
         let parameters = vec![0.0; states.len().pow(2) + total * total];
         Ok(Self { states, offsets, parameters })

@@ -15,6 +15,7 @@ use super::chow_liu;
 use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation, Unseen};
 use crate::forest::{Backend, Codes, ForestError, Tables};
 use crate::logs::log_sum;
+use crate::offsets::offsets;
 use crate::spanning::RootedForest;
 use hidden::Chunks;
 use rand::{RngExt, SeedableRng};
@@ -74,11 +75,8 @@ impl Layout {
                 count
             }
         };
-        let (mut offsets, mut tables) = (vec![0], vec![0]);
-        for &count in &all {
-            offsets.push(offsets[offsets.len() - 1] + count);
-            tables.push(tables[tables.len() - 1] + lines * count);
-        }
+        let offsets = offsets(&all);
+        let tables = offsets.iter().map(|offset| lines * offset).collect();
         Self { states: all, offsets, lines, tables }
     }
 

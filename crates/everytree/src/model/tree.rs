@@ -1,5 +1,7 @@
 //! What a family has to say about one tree: a table for every edge, either way, and one for every root.
 
+use crate::offsets::offsets;
+
 /// Tables of the edges of trees, as messages need them.
 pub trait EdgeTables: Sync {
     /// Where the states of each variable begin among all states, and how many there are in all.
@@ -39,8 +41,7 @@ impl TreeTables {
         conditional: impl Fn(usize, usize, usize, usize) -> f64,
         root: impl Fn(usize, usize) -> f64,
     ) -> Self {
-        let mut offsets = vec![0];
-        states.iter().for_each(|&count| offsets.push(offsets[offsets.len() - 1] + count));
+        let offsets = offsets(states);
         let total = offsets[states.len()];
         let mut conditionals = vec![0.0; total * total];
         let mut roots = vec![0.0; total];
