@@ -3,17 +3,15 @@
 mod page;
 
 use crate::Outcome;
-use crate::data::{count, use_threads};
-use crate::fit::{LOOK, MOST_BY_ITSELF, Precision, run};
+use crate::data::use_threads;
 use crate::progress::{Stop, Watcher, duration, parse_duration};
-use crate::tables::{Sources, Tables};
-use crate::together::Together;
+use crate::tables::Sources;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use everytree::forest::Cpu;
 use everytree::learn::{Ended, Epoch, Family, HowMany, Plan, Search, Settings, Start, evaluate};
 use everytree::model::{Model, Pairs, Structure};
 use everytree::table::Table;
+use everytree_tasks::{LOOK, MOST_BY_ITSELF, Precision, Tables, Together, count, judge, run};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -276,9 +274,8 @@ impl Compare {
             return Ok(None);
         }
         let seconds = begin.elapsed().as_secs_f64();
-        let judge = Cpu::<f64>::new().keeping(0);
         let mean = |table: &Table| -> Result<f64> {
-            Ok(evaluate(found.model.mixture(), &found.model.blocks().unique(table), &judge)?.mean)
+            Ok(evaluate(found.model.mixture(), &found.model.blocks().unique(table), &judge())?.mean)
         };
         let (train, valid) = (mean(&tables.train)?, mean(&tables.valid)?);
         let rows = tables.test.as_ref().unwrap_or(&tables.valid);

@@ -2,10 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use everytree::file::TableFacts;
-use everytree::scan::{MissingCells, Notice, ScanSettings};
-use everytree::schema::{States, Variable};
-use everytree::table::Unique;
+use everytree::scan::{MissingCells, ScanSettings};
 use everytree_read::{FileFacts, Header, ReadSettings};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -165,32 +162,6 @@ impl StateArguments {
     }
 }
 
-/// A notice in words.
-pub fn say(notice: &Notice) -> String {
-    match notice {
-        Notice::Binned { column, numbers, or_more, bins } => {
-            let more = if *or_more { "more than " } else { "" };
-            format!(
-                "column {column:?}: {more}{} different numbers, cut into {bins} quantile bins",
-                count(*numbers)
-            )
-        }
-        Notice::Missing { cells, columns } => {
-            let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
-            format!("{cells} in {columns}: \"missing\" is one more state there")
-        }
-        Notice::Unobserved { cells, columns } => {
-            let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
-            format!("{cells} in {columns}: not observed, and summed out")
-        }
-        Notice::Constant { columns } => {
-            let names: Vec<String> = columns.iter().take(8).map(|name| format!("{name:?}")).collect();
-            let more = if columns.len() > 8 { ", …" } else { "" };
-            format!("constant: {} ({}{more})", plural(columns.len(), "column"), names.join(", "))
-        }
-    }
-}
-
 /// Columns that were passed over.
 pub fn say_ignored(path: &Path, facts: &FileFacts) {
     if !facts.ignored.is_empty() {
@@ -199,41 +170,6 @@ pub fn say_ignored(path: &Path, facts: &FileFacts) {
             path.display(),
             facts.ignored.join(", ")
         );
-    }
-}
-
-/// Are the values of a column 0 and 1, or false and true?
-pub fn yes_or_no(variable: &Variable) -> bool {
-    match &variable.states {
-        States::Booleans(_) => true,
-        States::Integers(values) => values[..] == [0, 1],
-        _ => false,
-    }
-}
-
-/// A number with its thousands apart.
-pub fn count(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// So many of these.
-pub fn plural(number: usize, what: &str) -> String {
-    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
-}
-
-pub fn facts(data: &Unique, fingerprint: u64) -> TableFacts {
-    TableFacts {
-        rows: data.rows(),
-        unique_rows: data.table.rows(),
-        fingerprint: format!("{fingerprint:016x}"),
     }
 }
 
@@ -247,18 +183,4 @@ pub fn use_threads(threads: Option<usize>) -> Result<()> {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_are_set_apart() {
-        for (number, text) in
-            [(0, "0"), (999, "999"), (1000, "1,000"), (291_326, "291,326"), (1_234_567, "1,234,567")]
-        {
-            assert_eq!(count(number), text);
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::asia::{self, Row};
-use crate::inspect::{print_edges, ranked};
+use crate::inspect::{edge_json, print_edges};
 use anyhow::Result;
 use clap::Args;
 use everytree::blocks::Blocks;
@@ -10,6 +10,7 @@ use everytree::file::{ModelFile, Provenance};
 use everytree::forest::Cpu;
 use everytree::learn::{Data, Settings, State, edge_posteriors, evaluate, split};
 use everytree::model::{Component, Mixture, Moat, Model, Numbers, PairCounts, Pairs};
+use everytree_tasks::ranked;
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::json;
@@ -106,7 +107,7 @@ impl Demo {
         let mut out = std::io::stdout().lock();
         if self.json {
             let answer = |(name, learned, exact): &(String, f64, f64)| json!({"question": name, "learned": learned, "exact": exact});
-            let edge = crate::inspect::Edge::json;
+            let edge = edge_json;
             let object = json!({
                 "rows": ROWS,
                 "parameters": parameters,

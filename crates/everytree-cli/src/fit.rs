@@ -3,21 +3,18 @@
 mod outcome;
 
 use crate::Outcome;
-use crate::data::{plural, use_threads};
+use crate::data::use_threads;
 use crate::progress::{Keep, Stop, Watcher, parse_duration};
-use crate::tables::{Sources, Tables, facts_of};
-use crate::together::Together;
+use crate::tables::Sources;
+use crate::together::TogetherArguments;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use everytree::file::{Checkpoint, TableFacts};
-use everytree::forest::Cpu;
-use everytree::learn::{
-    Ended, Family, Found, HowMany, LearnError, MAX_COMPONENTS, Optimiser, Plan, Progress, Rows, Running,
-    Search, Settings, Start, Trial, WatchSearch,
+use everytree::learn::{Ended, HowMany, LearnError, MAX_COMPONENTS, Optimiser, Search, Settings};
+use everytree::model::{MAX_HIDDEN, Pairs};
+use everytree_tasks::{
+    FamilyName, Fitted, MOST_BY_ITSELF, Precision, Recipe, Tables, best_epoch, plural, refit, run,
 };
-use everytree::model::{MAX_HIDDEN, Model, Numbers, Pairs, Regularisation, Structure};
-use outcome::{Fitted, best_epoch};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -46,19 +43,17 @@ enum OptimiserChoice {
 }
 
 impl FamilyChoice {
-    fn family(self) -> Family {
+    fn name(self) -> FamilyName {
         match self {
-            Self::Moat => Family::Moat,
-            Self::Directed => Family::Directed,
-            Self::Independent => Family::Independent,
-            Self::ChowLiu | Self::MixtureOfTrees => Family::ChowLiu,
-            Self::Hclt => Family::Hclt,
+            Self::Moat => FamilyName::Moat,
+            Self::Directed => FamilyName::Directed,
+            Self::Independent => FamilyName::Independent,
+            Self::ChowLiu => FamilyName::ChowLiu,
+            Self::MixtureOfTrees => FamilyName::MixtureOfTrees,
+            Self::Hclt => FamilyName::Hclt,
         }
     }
 }
-
-/// More components, or hidden states, than this are not tried by themselves.
-pub const MOST_BY_ITSELF: usize = 64;
 
 /// A number, or as many as pay.
 fn how_many(text: &str, most: usize) -> Result<HowMany, String> {
@@ -88,18 +83,9 @@ enum PairChoice {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Precision {
+enum PrecisionChoice {
     F32,
     F64,
-}
-
-impl Precision {
-    fn name(self) -> &'static str {
-        match self {
-            Precision::F32 => "f32",
-            Precision::F64 => "f64",
-        }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -137,7 +123,7 @@ pub struct Fit {
     #[arg(long, value_name = "H|auto", value_parser = parse_hidden)]
     hidden: Option<HowMany>,
     #[command(flatten)]
-    together: Together,
+    together: TogetherArguments,
     /// Parameterisation of pair tables: the paper's intervals, or free matrices scaled to the margins.
     #[arg(long, default_value = "lambda", value_name = "lambda|sinkhorn", hide_possible_values = true)]
     pairs: PairChoice,
@@ -183,7 +169,7 @@ pub struct Fit {
     seed: u64,
     /// Precision of the arithmetic of learning.
     #[arg(long, default_value = "f32", value_name = "f32|f64", hide_possible_values = true)]
-    precision: Precision,
+    precision: PrecisionChoice,
     /// Threads. Default: all. The result does not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -255,18 +241,22 @@ impl Fit {
             (_, Some(Stop::Interrupted)) => note("interrupted; saving the best model so far".to_owned()),
             _ => {}
         }
-        let mut fitted = Fitted { model: found.model.clone(), settings, facts, train: None };
+        let mut fitted = Fitted { model: found.model.clone(), settings, facts, all: None };
         if self.refit && matches!(ended, Ok(Ended::Done | Ended::Patience)) {
             note(format!("learning again from all rows, {}", plural(best_epoch(&found), "epoch")));
-            match self.refit(&tables, &fitted.settings, precision, &search.plan, &found, &mut watcher)? {
+            watcher.keep_nothing();
+            let again = refit(&tables, &fitted.settings, precision, &search.plan, &found, &mut watcher)?;
+            watcher.finish();
+            match again {
                 Some(again) => fitted = again,
                 None => note("stopped: the model without the rows held out is what is saved".to_owned()),
             }
         } else if self.refit {
             note("not learned again from all rows: there was no time for it".to_owned());
         }
-        let report = self.report(&tables, &found, &fitted, precision)?;
-        self.file(&tables, &search.tried, &fitted, &report, precision)?.save(&out)?;
+        let warn = |text: String| note!("everytree: warning: {text}");
+        let report = fitted.results(&tables, &found, precision, &warn)?;
+        fitted.file(&tables, &search.tried, &report, precision)?.save(&out)?;
         self.print(&tables, &search, &found, &fitted, &report, begin, &out)?;
         if let Some(error) = watcher.failed {
             return Err(error)
@@ -316,169 +306,42 @@ impl Fit {
             let precision = if checkpoint.precision == "f64" { Precision::F64 } else { Precision::F32 };
             return Ok((checkpoint.search, settings, precision));
         }
-        let settings = self.settings(tables.schema.variables.len())?;
-        if !(self.smoothing > 0.0 && self.smoothing.is_finite()) {
-            bail!("--smoothing {}: must be positive", self.smoothing);
-        }
-        let start = Start {
-            family: self.family.family(),
+        let recipe = self.recipe();
+        let settings = recipe.settings(tables)?;
+        let together = self.together.of(&tables.schema)?;
+        let groupings = together.groupings(&tables.schema, &tables.train, &tables.holes[0], note)?;
+        Ok((recipe.search(groupings, &settings)?, settings, recipe.precision))
+    }
+
+    /// What was said about the fit.
+    fn recipe(&self) -> Recipe {
+        Recipe {
+            family: self.family.name(),
+            components: self.components,
+            hidden: self.hidden,
             pairs: match self.pairs {
                 PairChoice::Lambda => Pairs::Lambda,
                 PairChoice::Sinkhorn => Pairs::Sinkhorn,
             },
-            // What is counted once is smoothed like what is counted again and again.
-            pseudo_rows: match self.family.family().is_counted() {
-                true => settings.regularisation.smoothing,
-                false => self.smoothing,
-            },
             random: self.init == Initialisation::Random,
+            smoothing: self.smoothing,
+            prior: self.prior,
+            shrinkage: self.shrinkage,
+            optimiser: self.optimiser.map(|optimiser| match optimiser {
+                OptimiserChoice::Adam => Optimiser::Adam,
+                OptimiserChoice::Em => Optimiser::Em,
+            }),
+            epochs: self.epochs,
+            patience: self.patience,
+            batch: self.batch,
+            lr: self.lr,
+            cosine: self.cosine,
+            average: self.average,
             seed: self.seed,
-        };
-        let groupings = self.together.groupings(&tables.schema, &tables.train, &tables.holes[0], note)?;
-        let (components, hidden) = self.sizes()?;
-        let plan = Plan { groupings, components, hidden, look: LOOK, start };
-        Ok((Search::new(plan), settings, self.precision))
-    }
-
-    /// How many components, and states of hidden variables.
-    fn sizes(&self) -> Result<(HowMany, HowMany)> {
-        let one = HowMany::Just(1);
-        let hclt = self.family == FamilyChoice::Hclt;
-        if self.hidden.is_some() && !hclt {
-            bail!("--hidden: goes with --family hclt");
-        }
-        if self.family == FamilyChoice::ChowLiu && self.components.is_some_and(|count| count != one) {
-            bail!("--family chow-liu: is one tree; several of them are --family mixture-of-trees");
-        }
-        let auto = HowMany::UpTo(MOST_BY_ITSELF);
-        let components = match self.family {
-            FamilyChoice::MixtureOfTrees => self.components.unwrap_or(auto),
-            _ => self.components.unwrap_or(one),
-        };
-        let hidden = if hclt { self.hidden.unwrap_or(auto) } else { one };
-        if matches!((components, hidden), (HowMany::UpTo(_), HowMany::UpTo(_))) {
-            bail!("--components auto: give --hidden a number; one of the two can be looked for at a time");
-        }
-        Ok((components, hidden))
-    }
-
-    fn settings(&self, columns: usize) -> Result<Settings> {
-        let usual = Settings::usual(self.family.family(), columns);
-        let settings = Settings {
-            epochs: self.epochs.unwrap_or(usual.epochs),
-            batch: self.batch.unwrap_or(usual.batch),
-            learning_rate: self.lr.unwrap_or(usual.learning_rate),
-            seed: self.seed,
-            patience: self.patience.or(usual.patience),
-            cosine: self.cosine || usual.cosine,
-            averaging: self.average,
-            optimiser: match self.optimiser {
-                Some(OptimiserChoice::Adam) => Optimiser::Adam,
-                Some(OptimiserChoice::Em) => Optimiser::Em,
-                None => usual.optimiser,
+            precision: match self.precision {
+                PrecisionChoice::F32 => Precision::F32,
+                PrecisionChoice::F64 => Precision::F64,
             },
-            regularisation: Regularisation {
-                shrinkage: self.shrinkage.unwrap_or(usual.regularisation.shrinkage),
-                smoothing: self.prior.unwrap_or(usual.regularisation.smoothing),
-            },
-        };
-        settings.check()?;
-        if self.family == FamilyChoice::Moat {
-            if settings.optimiser == Optimiser::Em {
-                return Err(LearnError::NoClosedForm.into());
-            }
-            if self.prior.is_some() {
-                bail!("--prior: the tables of moat are not free; goes with the other families");
-            }
-        }
-        if self.family == FamilyChoice::Hclt && self.shrinkage.is_some() {
-            bail!("--shrinkage: hidden states of different components have nothing in common; leave it out");
-        }
-        if self.pairs == PairChoice::Sinkhorn && self.family != FamilyChoice::Moat {
-            bail!("--pairs: goes with --family moat");
-        }
-        if self.family.family() == Family::ChowLiu {
-            if settings.optimiser == Optimiser::Adam {
-                bail!("--optimiser adam: trees are not found along a gradient; use em");
-            }
-            if self.average.is_some() {
-                bail!("--average: trees have no average; leave it out");
-            }
-        }
-        if settings.optimiser == Optimiser::Em && (self.lr.is_some() || self.cosine) {
-            bail!("--optimiser em: has no step length; leave out --lr and --cosine");
-        }
-        Ok(settings)
-    }
-
-    /// Learns from all rows for as many epochs as were best on the rows held out; nothing if that was stopped.
-    fn refit(
-        &self,
-        tables: &Tables,
-        settings: &Settings,
-        precision: Precision,
-        plan: &Plan,
-        found: &Found,
-        watcher: &mut Watcher,
-    ) -> Result<Option<Fitted>> {
-        let mut all = tables.train.clone();
-        let mut row = vec![0u16; all.variables()];
-        for place in 0..tables.valid.rows() {
-            (0..row.len()).for_each(|v| row[v] = tables.valid.get(place, v) as u16);
-            all.push(&row);
-        }
-        let groups = found.model.blocks().combinations().into_iter().map(|(columns, _)| columns).collect();
-        let components = HowMany::Just(found.model.mixture().components().len());
-        let hidden = match found.model.structure() {
-            Some(Structure::Hidden(count)) => HowMany::Just(count),
-            _ => plan.hidden,
-        };
-        let mut search = Search::new(Plan { groupings: vec![groups], components, hidden, ..plan.clone() });
-        watcher.keep_nothing();
-        // Decay, if any, goes as it went: by the epochs that were planned.
-        let wanted = best_epoch(found);
-        let mut until = Until { epoch: wanted, watcher };
-        let settings = Settings { patience: None, ..settings.clone() };
-        let mut holes = tables.holes[0].clone();
-        for (row, columns) in tables.holes[1].rows() {
-            holes.push(tables.train.rows() + row, columns.clone());
-        }
-        let rows = Rows { train: &all, holes: [&holes, &tables.holes[1]], ..tables.rows() };
-        run(&mut search, rows, &settings, precision, &mut until)?;
-        until.watcher.finish();
-        // As it is after the last epoch: these rows cannot validate what has learned from them.
-        let Some(Running { blocks, state, .. }) = search.running else { return Ok(None) };
-        if state.epochs() < wanted {
-            return Ok(None);
-        }
-        let mut mixture = state.model;
-        if let Some(average) = state.average {
-            mixture.set(&average)?;
-        }
-        let model = Model::new(blocks, mixture)?;
-        let facts = [facts_of(&all, &holes), facts_of(&tables.valid, &tables.holes[1])];
-        Ok(Some(Fitted { model, settings, facts, train: Some((all, holes)) }))
-    }
-}
-
-/// Epochs of the short fits by which ways to group columns are compared.
-pub const LOOK: usize = 8;
-
-/// Ends a run after an epoch; else as the watcher says.
-struct Until<'a> {
-    epoch: usize,
-    watcher: &'a mut Watcher,
-}
-
-impl WatchSearch for Until<'_> {
-    fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
-        self.watcher.batch(trial, progress)
-    }
-
-    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
-        match &search.running {
-            Some(running) if running.state.epochs() >= self.epoch => ControlFlow::Break(()),
-            _ => self.watcher.epoch(search),
         }
     }
 }
@@ -500,28 +363,6 @@ pub fn check_place(option: &str, out: &Path, sources: &Sources) -> Result<()> {
         bail!("{option} {}: there is no folder {}", out.display(), folder.display());
     }
     Ok(())
-}
-
-/// Memory for what a step keeps of all components together.
-const KEPT: usize = 1 << 30;
-
-/// Goes on with a search, in a precision.
-pub fn run(
-    search: &mut Search,
-    rows: Rows<'_>,
-    settings: &Settings,
-    precision: Precision,
-    watcher: &mut dyn WatchSearch,
-) -> Result<Ended, LearnError> {
-    let judge = Cpu::<f64>::new().keeping(0);
-    let keep = match search.plan.components {
-        HowMany::Just(components) => KEPT / components.max(1),
-        HowMany::UpTo(_) => KEPT / 16,
-    };
-    match precision {
-        Precision::F32 => search.run(rows, settings, &Cpu::<f32>::new().keeping(keep), &judge, watcher),
-        Precision::F64 => search.run(rows, settings, &Cpu::<f64>::new().keeping(keep), &judge, watcher),
-    }
 }
 
 /// `data/nltcs.train.data.gz` → `nltcs.train.everytree`

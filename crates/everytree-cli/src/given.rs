@@ -6,7 +6,8 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use everytree::file::ModelFile;
 use everytree::infer::{Evidence, InferError};
-use everytree::schema::{Cell, Encoded, Encoder, Schema};
+use everytree::schema::{Encoder, Schema};
+use everytree_tasks::{Labels, column, state, unknown};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::io::Write;
@@ -55,82 +56,20 @@ pub fn possible<T>(found: Result<T, InferError>, json: bool) -> Result<Option<T>
     }
 }
 
-/// The names of the variables of a model: of its columns, several of a block with plus signs between.
-pub fn names(file: &ModelFile) -> Vec<String> {
-    let name = |&column: &usize| file.schema.variables[column].name.as_str();
-    let blocks = file.model.blocks().blocks().iter();
-    blocks.map(|block| block.columns().iter().map(name).collect::<Vec<_>>().join(" + ")).collect()
-}
-
-/// Labels of codes.
-pub struct Labels<'a> {
-    schema: &'a Schema,
-    labels: Vec<Vec<String>>,
-}
-
-impl<'a> Labels<'a> {
-    pub fn new(schema: &'a Schema) -> Self {
-        Self { schema, labels: schema.variables.iter().map(|variable| variable.labels()).collect() }
-    }
-
-    pub fn of(&self, variable: usize, state: u16) -> &str {
-        &self.labels[variable][usize::from(state)]
-    }
-
-    /// A row as an object.
-    pub fn object(&self, row: &[u16]) -> Map<String, Value> {
-        let cell =
-            |(v, &state): (usize, &u16)| (self.schema.variables[v].name.clone(), json!(self.of(v, state)));
-        row.iter().enumerate().map(cell).collect()
-    }
+/// A row as an object.
+pub fn row_json(labels: &Labels<'_>, row: &[u16]) -> Map<String, Value> {
+    labels.row(row).map(|(name, label)| (name.to_owned(), json!(label))).collect()
 }
 
 /// What is not `given` is not a missing cell either.
 pub fn observed_only(schema: &Schema, given: &[String], known: &mut Evidence) -> Result<()> {
     let named =
         |name: &str| given.iter().any(|text| split(schema, text).is_some_and(|(given, _)| given == name));
-    for (v, variable) in schema.variables.iter().enumerate() {
-        if variable.missing && !variable.states.is_empty() && !named(&variable.name) {
-            let states: Vec<usize> = (0..variable.states.len()).collect();
-            known.set(v, &states)?;
-        }
-    }
-    Ok(())
+    everytree_tasks::observed_only(schema, named, known)
 }
 
 /// What an honest "no" comes to.
 pub const NO: Result<Outcome> = Ok(Outcome::No);
-
-/// The place of a column.
-pub fn column(schema: &Schema, name: &str) -> Result<usize> {
-    schema.position(name).ok_or_else(|| {
-        let names: Vec<&str> =
-            schema.variables.iter().take(20).map(|variable| variable.name.as_str()).collect();
-        let more = if schema.variables.len() > 20 { ", …" } else { "" };
-        anyhow!("there is no column {name:?}; the columns are {}{more}", names.join(", "))
-    })
-}
-
-/// The state that a value stands for; nothing between the quotes is the missing cell.
-pub fn state(schema: &Schema, encoder: &Encoder<'_>, variable: usize, value: &str) -> Option<usize> {
-    match encoder.encode(variable, Cell::Field(value)) {
-        Encoded::State(state) => Some(state.into()),
-        Encoded::Unobserved => encoder.missing(variable).map(usize::from),
-        // A bin by its name.
-        Encoded::Unknown => schema.variables[variable].labels().iter().position(|label| label == value),
-    }
-}
-
-fn unknown(schema: &Schema, variable: usize, value: &str) -> anyhow::Error {
-    let labels = schema.variables[variable].labels();
-    let known: Vec<String> = labels.iter().take(10).map(|label| format!("{label:?}")).collect();
-    let more = if labels.len() > 10 { format!(", … ({} in all)", labels.len()) } else { String::new() };
-    anyhow!(
-        "column {:?}: unknown value {value:?}; known: {}{more}",
-        schema.variables[variable].name,
-        known.join(", ")
-    )
-}
 
 /// `COLUMN=VALUE` or `COLUMN=VALUE,VALUE`, each column once; mistakes are named after what stands `before` them.
 pub fn evidence(schema: &Schema, before: &str, given: &[String]) -> Result<Evidence> {

@@ -2,12 +2,13 @@
 
 use crate::Outcome;
 use crate::data::use_threads;
-use crate::given::{column, evidence};
+use crate::given::evidence;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use everytree::file::ModelFile;
 use everytree::infer::{Effort, Estimate, InferError};
 use everytree::schema::Schema;
+use everytree_tasks::column;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;

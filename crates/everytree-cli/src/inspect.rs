@@ -1,17 +1,15 @@
 //! `everytree inspect`: what a model has learned, and where it comes from.
 
 use crate::Outcome;
-use crate::data::{count, plural, yes_or_no};
-use crate::given::{Labels, names};
 use anyhow::Result;
 use clap::Args;
 use everytree::blocks::Block;
 use everytree::file::{ModelFile, Provenance};
-use everytree::forest::Cpu;
 use everytree::learn::{ALL_ROWS, Optimiser};
 use everytree::model::{AskedComponent, Component, EdgeTables, Learnable, Structure};
 use everytree::schema::Schema;
 use everytree::spanning::Kind;
+use everytree_tasks::{Edge, Labels, count, edge_probabilities, edges_of, names, plural, ranked, yes_or_no};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -39,75 +37,9 @@ pub struct Inspect {
     json: bool,
 }
 
-/// An edge and what it is worth.
-pub struct Edge {
-    /// The ends, as variables of the model. Directed: the parent and the child.
-    ends: (usize, usize),
-    pub from: String,
-    pub to: String,
-    pub probability: f64,
-    pub weight: f64,
-    directed: bool,
-}
-
-impl Edge {
-    pub fn json(&self) -> Value {
-        json!({"from": self.from, "to": self.to, "probability": self.probability, "weight": self.weight})
-    }
-}
-
-/// What each component says about edges: matrices in the layout of its kind, adding up to probabilities.
-fn posteriors(file: &ModelFile) -> Result<Vec<Vec<f64>>> {
-    if let Some(posteriors) = &file.edge_posteriors {
-        return Ok(posteriors.clone());
-    }
-    // Not learned: as probable as before any data.
-    let (mixture, cpu) = (file.model.mixture(), Cpu::<f64>::new().keeping(0));
-    let n = mixture.states().len();
-    let both = mixture.components().iter().zip(mixture.shares());
-    both.map(|(component, share)| {
-        let prior = component.ready(&cpu)?.prior(n);
-        Ok(prior.into_iter().map(|p| share * p).collect())
-    })
-    .collect()
-}
-
-/// All edges, the most probable first.
-pub fn ranked(file: &ModelFile) -> Result<Vec<Edge>> {
-    let posteriors = posteriors(file)?;
-    let mixture = file.model.mixture();
-    let weights: Vec<Vec<f64>> = mixture.components().iter().map(Component::weights).collect();
-    let mean: Vec<f64> = (0..weights[0].len())
-        .map(|place| {
-            weights.iter().zip(mixture.shares()).map(|(weights, share)| share * weights[place]).sum()
-        })
-        .collect();
-    let sum: Vec<f64> =
-        (0..mean.len()).map(|place| posteriors.iter().map(|component| component[place]).sum()).collect();
-    Ok(edges_of(file, &sum, &mean))
-}
-
-/// The edges of a matrix, the most probable first.
-fn edges_of(file: &ModelFile, probabilities: &[f64], weights: &[f64]) -> Vec<Edge> {
-    let names = names(file);
-    let n = names.len();
-    let directed = file.model.kind() == Kind::Directed;
-    let pairs = (0..n).flat_map(|v| (0..if directed { n } else { v }).map(move |u| (u, v)));
-    let mut edges: Vec<Edge> = pairs
-        .filter(|(u, v)| u != v)
-        // One tree has the edges it has.
-        .filter(|(u, v)| file.model.structure().is_none() || probabilities[v * n + u] > 0.0)
-        .map(|(u, v)| Edge {
-            ends: (u, v),
-            from: names[u].clone(),
-            to: names[v].clone(),
-            probability: probabilities[v * n + u],
-            weight: weights[v * n + u],
-            directed,
-        })
-        .collect();
-    edges.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-    edges
+/// An edge as an object.
+pub fn edge_json(edge: &Edge) -> Value {
+    json!({"from": edge.from, "to": edge.to, "probability": edge.probability, "weight": edge.weight})
 }
 
 impl Inspect {
@@ -170,7 +102,7 @@ impl Inspect {
             entry
         };
         let edge = |edge: &Edge| {
-            let mut object = edge.json();
+            let mut object = edge_json(edge);
             if let Some(tables) = tables {
                 let (given, of) = (&tables.labels[edge.ends.0], &tables.labels[edge.ends.1]);
                 object["table"] = json!({"given": given, "of": of, "probabilities": tables.table(edge)});
@@ -193,13 +125,13 @@ impl Inspect {
         if file.model.mixture().components().len() > 1 {
             object["shares"] = json!(file.model.mixture().shares());
             let one = |component: Summary| {
-                let edges: Vec<Value> = component.edges.iter().take(self.top).map(Edge::json).collect();
+                let edges: Vec<Value> = component.edges.iter().take(self.top).map(edge_json).collect();
                 json!({"share": component.share, "edges": edges})
             };
             object["mixture"] = json!(summaries(file)?.into_iter().map(one).collect::<Vec<_>>());
         }
         if file.model.kind() == Kind::Directed {
-            let posteriors = posteriors(file)?;
+            let posteriors = edge_probabilities(file)?;
             let root = |v: usize| -> f64 { posteriors.iter().map(|component| component[v * n + v]).sum() };
             let roots: Vec<Value> =
                 (0..n).map(|v| json!({"variable": names[v], "probability": root(v)})).collect();
@@ -262,7 +194,7 @@ impl Explained {
             }
         };
         let blocks = file.model.blocks().blocks().iter();
-        let components = file.model.mixture().components().iter().zip(posteriors(file)?);
+        let components = file.model.mixture().components().iter().zip(edge_probabilities(file)?);
         let components: Result<Vec<_>> =
             components.map(|(component, posterior)| Ok((posterior, table_of(component)?))).collect();
         Ok(Self {
@@ -371,7 +303,12 @@ fn summaries(file: &ModelFile) -> Result<Vec<Summary>> {
         let given: Vec<f64> = posterior.iter().map(|p| if own > 0.0 { p / own } else { 0.0 }).collect();
         Summary { share, edges: edges_of(file, &given, &component.weights()) }
     };
-    Ok(posteriors(file)?.into_iter().zip(mixture.shares()).zip(mixture.components()).map(of).collect())
+    Ok(edge_probabilities(file)?
+        .into_iter()
+        .zip(mixture.shares())
+        .zip(mixture.components())
+        .map(of)
+        .collect())
 }
 
 /// All components, the largest first.
@@ -399,7 +336,7 @@ fn roots(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
     const MOST: usize = 5;
     let names = names(file);
     let n = names.len();
-    let posteriors = posteriors(file)?;
+    let posteriors = edge_probabilities(file)?;
     let mut roots: Vec<(f64, &str)> = (0..n)
         .map(|v| (posteriors.iter().map(|component| component[v * n + v]).sum(), names[v].as_str()))
         .collect();

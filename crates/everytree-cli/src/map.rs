@@ -1,10 +1,11 @@
 //! `everytree map`: the most probable rows.
 
 use crate::Outcome;
-use crate::given::{Asking, Labels, NO, observed_only, possible};
+use crate::given::{Asking, NO, observed_only, possible, row_json};
 use anyhow::{Result, bail};
 use clap::Args;
 use everytree::infer::Search;
+use everytree_tasks::Labels;
 use serde_json::json;
 use std::io::Write;
 
@@ -52,7 +53,7 @@ impl Map {
         if self.asking.json {
             let rows: Vec<_> = found
                 .iter()
-                .map(|row| json!({"values": labels.object(&row.row), "log_likelihood": row.log_p, "proven": row.proven}))
+                .map(|row| json!({"values": row_json(&labels, &row.row), "log_likelihood": row.log_p, "proven": row.proven}))
                 .collect();
             writeln!(out, "{}", json!({ "rows": rows }))?;
             return Ok(Outcome::Done);

@@ -1,10 +1,10 @@
 //! What a person sees while learning goes on, and how it is stopped.
 
-use crate::data::plural;
 use anyhow::Result;
 use everytree::file::{Checkpoint, FileError, TableFacts};
 use everytree::learn::{Progress, Search, Settings, Trial, WatchSearch};
 use everytree::schema::Schema;
+use everytree_tasks::{count, plural};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -143,7 +143,7 @@ impl WatchSearch for Watcher {
                 progress.epoch,
                 progress.epochs,
                 progress.train,
-                crate::data::count(rate as usize),
+                count(rate as usize),
                 duration((all - done) as f64 / rate.max(1e-9)),
             ));
         }

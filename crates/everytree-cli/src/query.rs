@@ -1,13 +1,14 @@
 //! `everytree query`: probabilities given what is known.
 
 use crate::Outcome;
-use crate::data::count;
-use crate::given::{Asking, NO, column, names, possible, split, state};
+use crate::given::{Asking, NO, possible, split};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use everytree::infer::{EdgePosterior, Effort, Estimate, Evidence, Method, Posterior};
+use everytree::infer::{EdgePosterior, Effort, Evidence, Method, Posterior};
 use everytree::schema::{Encoder, Schema};
-use everytree::spanning::Kind;
+use everytree_tasks::{
+    Answer, Target, TreeEdge, all_unknown, all_values, answers, column, count, names, state, tree_edges,
+};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -54,13 +55,6 @@ pub struct Query {
     missing_as_state: bool,
 }
 
-/// One number of the answer.
-struct Answer {
-    variable: String,
-    value: String,
-    estimate: Estimate,
-}
-
 impl Query {
     pub fn run(self) -> Result<Outcome> {
         if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
@@ -103,20 +97,8 @@ impl Query {
             );
         }
         let edges = if self.edges { possible(asked.edges(&known, effort), false)? } else { None };
-        let edges = edges.map(|edges| (named(&names(&file), asked.kind(), &edges), edges));
-        let answers: Vec<Answer> = targets
-            .into_iter()
-            .map(|target| {
-                let variable = &file.schema.variables[target.variable];
-                let states = &found.states[target.variable];
-                let missing = states.get(variable.states.len()).filter(|_| target.observed);
-                Answer {
-                    variable: variable.name.clone(),
-                    value: variable.label(target.state),
-                    estimate: among_observed(states[target.state], missing),
-                }
-            })
-            .collect();
+        let edges = edges.map(|edges| (tree_edges(&names(&file), asked.kind(), &edges), edges));
+        let answers = answers(&file.schema, &found, &targets);
         if self.asking.json {
             print_json(&answers, &found, edges.as_ref())?;
         } else {
@@ -130,22 +112,14 @@ impl Query {
 
     /// Variables and states that are asked for.
     fn targets(&self, schema: &Schema, known: &Evidence) -> Result<Vec<Target>> {
-        let all = |variable: usize| {
-            let column = &schema.variables[variable];
-            let known_missing = known.state(variable) == Some(column.states.len());
-            let with_missing = self.missing_as_state || column.states.is_empty() || known_missing;
-            let states = if with_missing { column.len() } else { column.states.len() };
-            (0..states).map(move |state| Target { variable, state, observed: !with_missing })
-        };
         if self.target.is_empty() {
-            let hidden = (0..schema.variables.len()).filter(|&variable| known.state(variable).is_none());
-            return Ok(hidden.flat_map(all).collect());
+            return Ok(all_unknown(schema, known, self.missing_as_state));
         }
         let encoder = Encoder::new(schema);
         let mut targets = Vec::new();
         for text in &self.target {
             match schema.position(text) {
-                Some(variable) => targets.extend(all(variable)),
+                Some(variable) => targets.extend(all_values(schema, known, variable, self.missing_as_state)),
                 None => {
                     let (name, value) = split(schema, text).unwrap_or((text, ""));
                     let variable = column(schema, name)?;
@@ -161,60 +135,10 @@ impl Query {
     }
 }
 
-/// One value that is asked for.
-struct Target {
-    variable: usize,
-    state: usize,
-    /// Given that the cell is observed at all?
-    observed: bool,
-}
-
-/// The probability of a value among those that can be observed. The error is at most this large, however the two depend on
-/// each other.
-fn among_observed(value: Estimate, missing: Option<&Estimate>) -> Estimate {
-    match missing {
-        Some(missing) if missing.value > 0.0 && missing.value < 1.0 => {
-            let observed = 1.0 - missing.value;
-            let p = value.value / observed;
-            let standard_error = (value.standard_error + p * missing.standard_error) / observed;
-            Estimate { value: p.min(1.0), standard_error }
-        }
-        _ => value,
-    }
-}
-
-/// An edge that a tree may have, by the names of its columns; a root has no parent.
-struct Edge {
-    from: Option<String>,
-    to: String,
-    probability: Estimate,
-    directed: bool,
-}
-
-/// The edges of a tree given the evidence, the most probable first.
-fn named(names: &[String], kind: Kind, found: &EdgePosterior) -> Vec<Edge> {
-    let n = names.len();
-    let name = |v: usize| names[v].clone();
-    let mut edges = Vec::new();
-    for v in 0..n {
-        for u in 0..if kind == Kind::Directed { n } else { v } {
-            let probability = found.edges[v * n + u];
-            if probability.value > 0.0 {
-                // Undirected: in the order of the columns.
-                let (from, to) = if kind == Kind::Directed { (u, v) } else { (u.min(v), u.max(v)) };
-                let from = (u != v).then(|| name(from));
-                edges.push(Edge { from, to: name(to), probability, directed: kind == Kind::Directed });
-            }
-        }
-    }
-    edges.sort_by(|a, b| b.probability.value.total_cmp(&a.probability.value));
-    edges
-}
-
 /// Edges that a table shows.
 const SHOWN: usize = 20;
 
-fn print_edges(edges: &[Edge]) -> Result<()> {
+fn print_edges(edges: &[TreeEdge]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\nedges of the tree, given what is known:")?;
     for edge in edges.iter().take(SHOWN) {
@@ -238,7 +162,7 @@ fn print_edges(edges: &[Edge]) -> Result<()> {
 fn print_json(
     answers: &[Answer],
     found: &Posterior,
-    edges: Option<&(Vec<Edge>, EdgePosterior)>,
+    edges: Option<&(Vec<TreeEdge>, EdgePosterior)>,
 ) -> Result<()> {
     let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
     let answer = |answer: &Answer| {
@@ -261,7 +185,7 @@ fn print_json(
         object["edges_method"] = json!(how.method);
         object["edges_trees"] = json!(how.trees);
         object["edges_effective_sample_size"] = number(how.effective_sample_size);
-        let edge = |edge: &Edge| {
+        let edge = |edge: &TreeEdge| {
             json!({
                 "from": edge.from,
                 "to": edge.to,

@@ -1,14 +1,15 @@
 //! `everytree sample`: rows by chance.
 
 use crate::Outcome;
-use crate::data::{Format, compressed, count};
-use crate::given::{Asking, Labels, NO, possible};
+use crate::data::{Format, compressed};
+use crate::given::{Asking, NO, possible, row_json};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::file::write_through;
 use everytree::infer::{Drawn, Sampling};
 use everytree::schema::Schema;
 use everytree_read::write_parquet;
+use everytree_tasks::{Labels, count};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ impl Sample {
                 }
             };
             if self.out.is_none() {
-                object["values"] = json!(rows.iter().map(|row| labels.object(row)).collect::<Vec<_>>());
+                object["values"] = json!(rows.iter().map(|row| row_json(&labels, row)).collect::<Vec<_>>());
             }
             writeln!(stdout, "{object}")?;
         } else if self.out.is_none() {

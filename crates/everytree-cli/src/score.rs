@@ -1,22 +1,18 @@
 //! `everytree score`: the log-likelihood of every row of a table.
 
 use crate::Outcome;
-use crate::data::{TextArguments, Unknown, count, say_ignored, use_threads};
+use crate::data::{TextArguments, Unknown, say_ignored, use_threads};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::file::{ModelFile, write_through};
-use everytree::infer::{AskedModel, Effort, Estimate, Evidence, InferError, seed_of};
+use everytree::infer::{AskedModel, Estimate};
 use everytree::schema::Schema;
-use everytree::table::Table;
-use everytree_read::{CellRules, Problem, Row, for_each_row};
-use rayon::prelude::*;
+use everytree_tasks::{Scoring, count};
 use serde_json::{Value, json};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use tempfile::SpooledTempFile;
 
-/// Rows at once: memory does not grow with the file.
-const CHUNK: usize = 2048;
 /// Scores that are kept in memory before they go to a temporary file.
 const IN_MEMORY: usize = 1 << 26;
 /// Rows that a summary names.
@@ -98,86 +94,19 @@ impl Score {
 
     /// All scores of the file.
     fn scores(&self, schema: &Schema, asked: &AskedModel<'_>) -> Result<Scores> {
-        let tolerance = Some(self.tolerance);
-        // A millisecond or so of enumeration: trees are faster than more of it.
-        let effort =
-            Effort { trees: self.trees, tolerance, seed: self.seed, operations: 1e8, ..Effort::default() };
-        let mut scorer = Scorer::new(asked, effort);
-        let rules = CellRules {
-            missing_is_a_state: self.missing_as_state,
+        let scoring = Scoring {
+            missing_as_state: self.missing_as_state,
             unknown_is_unobserved: self.unknown == Unknown::Unobserved,
-            incomplete_rows: true,
+            tolerance: self.tolerance,
+            trees: self.trees,
+            seed: self.seed,
+            read: &self.text.settings(),
         };
-        let mut failed = None;
-        let read = for_each_row(&self.data, schema, &self.text.settings(), rules, &mut |row| {
-            let taken = scorer.take(row);
-            taken.map_err(|error| {
-                failed = Some(error);
-                Problem::Format("not scored any further".to_owned())
-            })
-        });
-        let in_file = |error: anyhow::Error| error.context(self.data.display().to_string());
-        if let Some(error) = failed {
-            return Err(in_file(error));
-        }
-        say_ignored(&self.data, &read?);
-        scorer.flush().map_err(in_file)?;
-        Ok(scorer.scores)
-    }
-}
-
-/// Scores rows by the chunk.
-struct Scorer<'a> {
-    asked: &'a AskedModel<'a>,
-    effort: Effort<'a>,
-    complete: Table,
-    /// What was observed of rows that are not complete, by their places in the chunk.
-    incomplete: Vec<(usize, Evidence)>,
-    scores: Scores,
-}
-
-impl<'a> Scorer<'a> {
-    fn new(asked: &'a AskedModel<'a>, effort: Effort<'a>) -> Self {
-        let complete = Table::new(asked.states());
-        Self { asked, effort, complete, incomplete: Vec::new(), scores: Scores::new() }
-    }
-
-    fn take(&mut self, row: Row<'_>) -> Result<()> {
-        // Of a row that is not complete the codes take a place, but are not looked at.
-        if !row.unobserved.is_empty() {
-            let mut evidence = Evidence::none(self.asked.states());
-            for v in (0..row.codes.len()).filter(|v| !row.unobserved.contains(v)) {
-                evidence.set(v, &[row.codes[v].into()])?;
-            }
-            self.incomplete.push((self.complete.rows(), evidence));
-        }
-        self.complete.push(row.codes);
-        if self.complete.rows() == CHUNK { self.flush() } else { Ok(()) }
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        let first = self.scores.summary.rows as u64;
-        let scores = self.asked.log_p(&self.complete)?;
-        let sure = |value: f64| Estimate { value, standard_error: 0.0 };
-        let mut scores: Vec<Estimate> = scores.into_iter().map(sure).collect();
-        let of_one = |(place, evidence): &(usize, Evidence)| {
-            // Numbers of its own for every row: errors do not add up.
-            let row = first + *place as u64;
-            let seed = seed_of(self.effort.seed, row);
-            match self.asked.log_evidence(evidence, Effort { seed, ..self.effort }) {
-                Err(InferError::Impossible) => Ok((*place, sure(f64::NEG_INFINITY))),
-                other => Ok((*place, other.with_context(|| format!("row {row}"))?)),
-            }
-        };
-        let estimates: Result<Vec<(usize, Estimate)>> = self.incomplete.par_iter().map(of_one).collect();
-        estimates?.into_iter().for_each(|(place, estimate)| scores[place] = estimate);
-        self.scores.incomplete += self.incomplete.len();
-        for score in scores {
-            self.scores.push(score)?;
-        }
-        self.complete.clear();
-        self.incomplete.clear();
-        Ok(())
+        let mut scores = Scores::new();
+        let scored = scoring.score((&self.data).into(), schema, asked, &mut |score| scores.push(score))?;
+        say_ignored(&self.data, &scored.facts);
+        scores.incomplete = scored.incomplete;
+        Ok(scores)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Parquet and Arrow IPC files.
 
 use crate::error::{Place, Problem};
+use crate::frame::Frame;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -8,6 +9,9 @@ use arrow_schema::{ArrowError, DataType, Schema};
 use everytree::schema::Cell;
 use std::fs::File;
 use std::sync::Arc;
+
+/// Rows at once.
+const ROWS: usize = 1024;
 
 /// A file whose columns have names and types.
 pub(crate) struct Columnar {
@@ -29,6 +33,17 @@ enum Column {
 }
 
 impl Columnar {
+    /// A table in memory, looked at through slices: casts of a few rows take no memory worth speaking of.
+    pub fn frame(frame: &Frame) -> Result<Self, Problem> {
+        let schema = Arc::clone(&frame.schema);
+        let names = names(&schema)?;
+        let slices = frame.batches.clone().into_iter().flat_map(|batch| {
+            let rows = batch.num_rows();
+            (0..rows).step_by(ROWS).map(move |first| Ok(batch.slice(first, ROWS.min(rows - first))))
+        });
+        Ok(Self { names, schema, is_parquet: false, batches: Box::new(slices) })
+    }
+
     pub fn parquet(file: File) -> Result<Self, Problem> {
         let bad = |error: parquet::errors::ParquetError| {
             Problem::Format(format!("not a whole Parquet file: {error}"))
@@ -37,7 +52,7 @@ impl Columnar {
             parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).map_err(bad)?;
         let schema = Arc::clone(builder.schema());
         let names = names(&schema)?;
-        let reader = builder.with_batch_size(1024).build().map_err(bad)?;
+        let reader = builder.with_batch_size(ROWS).build().map_err(bad)?;
         Ok(Self { names, schema, is_parquet: true, batches: Box::new(reader) })
     }
 

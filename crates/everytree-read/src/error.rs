@@ -49,6 +49,9 @@ pub enum Problem {
     /// Names and nothing else.
     #[error("there is a header but no row below it")]
     NoRows,
+    /// A table in memory that has columns and nothing else.
+    #[error("there is no row")]
+    NoRowsAtAll,
     /// Too few rows.
     #[error("one row is too few: at least two are needed, one to learn from and one to validate with")]
     OneRow,

@@ -2,6 +2,7 @@
 
 use crate::columnar::Columnar;
 use crate::error::{Problem, ReadError};
+use crate::frame::Source;
 use crate::sheet::{Body, ReadSettings, Sheet};
 use crate::table::columns_of;
 use crate::text::Text;
@@ -33,7 +34,7 @@ pub fn copy_filled(
     fills: &[Fill],
     out: &mut (dyn Write + Send),
 ) -> Result<(), ReadError> {
-    let sheet = Sheet::open(path, read)?;
+    let sheet = Sheet::open(Source::File(path), read)?;
     let (variables, header) = columns_of(&sheet, schema, read)?;
     let path = path.to_owned();
     let column_of = |variable: usize| variables.iter().position(|of| *of == Some(variable));

@@ -2,6 +2,7 @@
 
 use crate::columnar::Columnar;
 use crate::error::{Place, Problem, ReadError};
+use crate::frame::Source;
 use crate::text::{Text, never_has_a_header};
 use everytree::schema::Cell;
 use std::fs::File;
@@ -42,7 +43,16 @@ pub(crate) enum Body {
 }
 
 impl Sheet {
-    pub fn open(path: &Path, settings: &ReadSettings) -> Result<Self, ReadError> {
+    pub fn open(source: Source<'_>, settings: &ReadSettings) -> Result<Self, ReadError> {
+        let path = match source {
+            Source::File(path) => path,
+            Source::Frame(frame) => {
+                let path = PathBuf::from(&frame.name);
+                let error = |problem| ReadError { file: path.clone(), problem };
+                let body = Body::Columnar(Box::new(Columnar::frame(frame).map_err(error)?));
+                return Ok(Self { path, body, compressed: false });
+            }
+        };
         let mut compressed = false;
         let body = Self::body(path, settings, &mut compressed).map_err(|problem| ReadError {
             file: path.to_owned(),

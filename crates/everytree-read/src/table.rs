@@ -1,11 +1,11 @@
 //! Files into schemas and tables: two passes over the file, so that memory holds codes and never text.
 
 use crate::error::{Place, Problem, ReadError};
+use crate::frame::Source;
 use crate::sheet::{Header, ReadSettings, Sheet};
 use everytree::scan::{Notice, Scan, ScanSettings};
 use everytree::schema::{Cell, Encoded, Encoder, Schema};
 use everytree::table::{Holes, Table};
-use std::path::Path;
 
 /// What the training files hold.
 #[derive(Clone, Debug)]
@@ -38,16 +38,18 @@ pub struct Row<'a> {
     pub unknown: &'a [usize],
 }
 
-/// Looks at the training file, and at others whose labels count too (validation), and makes a schema.
-pub fn scan_files(
-    train: &Path,
-    others: &[&Path],
+/// Looks at the training table, and at others whose labels count too (validation), and makes a schema.
+pub fn scan_tables(
+    train: Source<'_>,
+    others: &[Source<'_>],
     read: &ReadSettings,
     settings: &ScanSettings,
 ) -> Result<Scanned, ReadError> {
-    for path in std::iter::once(&train).chain(others) {
+    for source in std::iter::once(&train).chain(others) {
         // Looked at now, encoded later.
-        if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
+        if let Source::File(path) = source
+            && std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+        {
             return Err(ReadError { file: path.to_path_buf(), problem: Problem::Pipe });
         }
     }
@@ -83,14 +85,12 @@ pub fn scan_files(
         return Err(sheet.error(problem));
     }
     all_differ(&names).map_err(|problem| sheet.error(problem))?;
-    match rows {
-        0 if header => return Err(sheet.error(Problem::NoRows)),
-        0 => return Err(sheet.error(Problem::Empty)),
-        _ => {}
+    if rows == 0 {
+        return Err(sheet.error(no_rows(train, header)));
     }
     let read = ReadSettings { header: if header { Header::Yes } else { Header::No }, ..*read };
     for other in others {
-        let mut sheet = Sheet::open(other, &read)?;
+        let mut sheet = Sheet::open(*other, &read)?;
         let columns = match_columns(&sheet, &names, header).map_err(|problem| sheet.error(problem))?;
         if !header && sheet.typed_names().is_none() {
             let first = sheet.first_line().to_vec();
@@ -193,15 +193,25 @@ pub(crate) fn columns_of(
     Ok((columns, header))
 }
 
-/// Calls `on_row` with the codes of every row of a file.
-pub fn for_each_row(
-    path: &Path,
+/// What a table without rows is called.
+fn no_rows(source: Source<'_>, header: bool) -> Problem {
+    match source {
+        Source::Frame(_) => Problem::NoRowsAtAll,
+        Source::File(_) if header => Problem::NoRows,
+        Source::File(_) => Problem::Empty,
+    }
+}
+
+/// Calls `on_row` with the codes of every row of a table.
+pub fn for_each_row<'a>(
+    source: impl Into<Source<'a>>,
     schema: &Schema,
     read: &ReadSettings,
     rules: CellRules,
     on_row: &mut dyn FnMut(Row<'_>) -> Result<(), Problem>,
 ) -> Result<FileFacts, ReadError> {
-    let mut sheet = Sheet::open(path, read)?;
+    let source = source.into();
+    let mut sheet = Sheet::open(source, read)?;
     let (columns, header) = columns_of(&sheet, schema, read)?;
     let encoder = Encoder::new(schema);
     let mut codes = vec![0u16; schema.variables.len()];
@@ -240,7 +250,7 @@ pub fn for_each_row(
     }
     sheet.visit(first_row, &mut take)?;
     match rows {
-        0 => Err(sheet.error(if header { Problem::NoRows } else { Problem::Empty })),
+        0 => Err(sheet.error(no_rows(source, header))),
         _ => {
             let names = sheet.typed_names().map_or_else(|| named(sheet.first_line()), <[String]>::to_vec);
             let ignored = names.into_iter().zip(&columns).filter(|(_, column)| column.is_none());
@@ -279,16 +289,16 @@ fn code(
     }
 }
 
-/// All rows of a file, encoded. Rows must be complete, whatever the rules say.
-pub fn read_table(
-    path: &Path,
+/// All rows of a table, encoded. Rows must be complete, whatever the rules say.
+pub fn read_table<'a>(
+    source: impl Into<Source<'a>>,
     schema: &Schema,
     read: &ReadSettings,
     rules: CellRules,
 ) -> Result<(Table, FileFacts), ReadError> {
     let mut table = Table::new(&schema.states());
     let rules = CellRules { incomplete_rows: false, ..rules };
-    let facts = for_each_row(path, schema, read, rules, &mut |row| {
+    let facts = for_each_row(source, schema, read, rules, &mut |row| {
         table.push(row.codes);
         Ok(())
     })?;
@@ -296,8 +306,8 @@ pub fn read_table(
 }
 
 /// The same of a table in which cells may be missing: their codes are 0, and they are listed.
-pub fn read_table_with_holes(
-    path: &Path,
+pub fn read_table_with_holes<'a>(
+    source: impl Into<Source<'a>>,
     schema: &Schema,
     read: &ReadSettings,
     rules: CellRules,
@@ -305,7 +315,7 @@ pub fn read_table_with_holes(
     let mut table = Table::new(&schema.states());
     let mut holes = Holes::default();
     let rules = CellRules { incomplete_rows: true, ..rules };
-    let facts = for_each_row(path, schema, read, rules, &mut |row| {
+    let facts = for_each_row(source, schema, read, rules, &mut |row| {
         holes.push(table.rows(), row.unobserved.to_vec());
         table.push(row.codes);
         Ok(())

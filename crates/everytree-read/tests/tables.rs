@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use everytree::scan::{Notice, ScanSettings};
 use everytree::schema::{Schema, States};
 use everytree::table::Table;
-use everytree_read::{CellRules, Header, Problem, ReadSettings, read_table, scan_files};
+use everytree_read::{CellRules, Header, Problem, ReadSettings, read_table, scan_tables};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const RULES: CellRules =
     CellRules { missing_is_a_state: true, unknown_is_unobserved: false, incomplete_rows: false };
 
 fn scan(path: &Path) -> (Schema, Vec<Notice>) {
-    let scanned = scan_files(path, &[], &ReadSettings::default(), &ScanSettings::default()).unwrap();
+    let scanned = scan_tables(path.into(), &[], &ReadSettings::default(), &ScanSettings::default()).unwrap();
     (scanned.schema, scanned.notices)
 }
 
@@ -96,7 +96,8 @@ fn a_type_without_states_is_refused_by_name() {
         parquet::arrow::ArrowWriter::try_new(File::create(&path).unwrap(), schema, None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    let error = scan_files(&path, &[], &ReadSettings::default(), &ScanSettings::default()).unwrap_err();
+    let error =
+        scan_tables((&path).into(), &[], &ReadSettings::default(), &ScanSettings::default()).unwrap_err();
     assert!(
         matches!(error.problem, Problem::UnsupportedType { ref column, .. } if column == "when"),
         "{error}"
@@ -115,7 +116,7 @@ fn headers_are_seen_where_they_are() {
     assert!(!header("f.data", "a,b\n0,1\n1,0\n"), "this form never has one");
     let settings = ReadSettings { header: Header::No, ..ReadSettings::default() };
     let path = write(&folder, "g.csv", "a,b\n0,1\n1,0\n");
-    assert!(!scan_files(&path, &[], &settings, &ScanSettings::default()).unwrap().schema.header);
+    assert!(!scan_tables((&path).into(), &[], &settings, &ScanSettings::default()).unwrap().schema.header);
 }
 
 #[test]
@@ -123,7 +124,9 @@ fn labels_come_from_training_and_validation_and_columns_are_found_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let train = write(&folder, "t.csv", "a,b\nred,1\nblue,2\n");
     let valid = write(&folder, "v.csv", "extra,b,a\n?,3,green\n7,1,red\n");
-    let scanned = scan_files(&train, &[&valid], &ReadSettings::default(), &ScanSettings::default()).unwrap();
+    let scanned =
+        scan_tables((&train).into(), &[(&valid).into()], &ReadSettings::default(), &ScanSettings::default())
+            .unwrap();
     assert_eq!(scanned.schema.variables[0].labels(), ["blue", "green", "red"]);
     assert_eq!(scanned.schema.variables[1].labels(), ["1", "2", "3"]);
     let rows = read_table(&valid, &scanned.schema, &ReadSettings::default(), RULES).unwrap().0;

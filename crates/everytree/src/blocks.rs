@@ -343,12 +343,17 @@ impl Blocks {
 
     /// Distinct rows of blocks with weights, and the share that rows of columns have in them.
     pub fn unique(&self, table: &Table) -> Unique {
-        self.unique_of_blocks(&self.encode(table))
+        self.unique_weighted(table, &[])
+    }
+
+    /// The same of rows that weigh something; no weights: every row weighs 1.
+    pub fn unique_weighted(&self, table: &Table, weights: &[f64]) -> Unique {
+        self.unique_of_blocks(&self.encode(table), weights)
     }
 
     /// The same, of rows of blocks.
-    pub(crate) fn unique_of_blocks(&self, encoded: &Table) -> Unique {
-        let mut unique = encoded.unique();
+    pub(crate) fn unique_of_blocks(&self, encoded: &Table, weights: &[f64]) -> Unique {
+        let mut unique = encoded.unique_weighted(weights);
         if !self.is_none() {
             let codes = unique.table.codes();
             let share = |row: usize| self.log_share(|block| codes.get(row, block));

@@ -145,13 +145,22 @@ impl Table {
 
     /// Rows that differ, and how often each is there. The sum of anything over all rows is the weighted sum over these.
     pub fn unique(&self) -> Unique {
+        self.unique_weighted(&[])
+    }
+
+    /// The same of rows that weigh something; no weights: every row weighs 1.
+    ///
+    /// # Panics
+    /// When there are weights, but not one per row.
+    pub fn unique_weighted(&self, row_weights: &[f64]) -> Unique {
+        assert!(row_weights.is_empty() || row_weights.len() == self.rows, "one weight per row");
         match &self.cells {
-            Cells::Narrow(cells) => self.unique_of(cells),
-            Cells::Wide(cells) => self.unique_of(cells),
+            Cells::Narrow(cells) => self.unique_of(cells, row_weights),
+            Cells::Wide(cells) => self.unique_of(cells, row_weights),
         }
     }
 
-    fn unique_of<C: std::hash::Hash + Eq>(&self, cells: &[C]) -> Unique {
+    fn unique_of<C: std::hash::Hash + Eq>(&self, cells: &[C], row_weights: &[f64]) -> Unique {
         let mut seen: HashMap<&[C], u32> = HashMap::new();
         let (mut first, mut weights, mut of_row) = (Vec::new(), Vec::new(), Vec::with_capacity(self.rows));
         for row in 0..self.rows {
@@ -161,10 +170,11 @@ impl Table {
                     weights.push(0.0);
                     first.len() as u32 - 1
                 });
-            weights[place as usize] += 1.0;
+            weights[place as usize] += row_weights.get(row).copied().unwrap_or(1.0);
             of_row.push(place);
         }
-        Unique { table: self.select(first), weights, of_row, log_shares: Vec::new() }
+        let row_weights = row_weights.to_vec();
+        Unique { table: self.select(first), weights, of_row, row_weights, log_shares: Vec::new() }
     }
 
     /// A number that changes with any cell: FNV-1a over shape and codes.
@@ -254,10 +264,12 @@ impl Holes {
 pub struct Unique {
     /// Every distinct row once, in the order of first appearance.
     pub table: Table,
-    /// How many rows are equal to each.
+    /// How many rows are equal to each, or what they weigh together.
     pub weights: Vec<f64>,
     /// For every row of the original table, the place of its equal in `table`.
     pub of_row: Vec<u32>,
+    /// For every row of the original table what it weighs; none: 1.
+    pub row_weights: Vec<f64>,
     /// For every distinct row the logarithm of its share in what is evaluated (see [`crate::blocks`]); none: all of it.
     pub log_shares: Vec<f64>,
 }
@@ -267,6 +279,26 @@ impl Unique {
     pub fn rows(&self) -> usize {
         self.of_row.len()
     }
+
+    /// What one row of the original table weighs.
+    pub fn weight(&self, row: usize) -> f64 {
+        self.row_weights.get(row).copied().unwrap_or(1.0)
+    }
+
+    /// What all rows weigh together.
+    pub fn total(&self) -> f64 {
+        match self.row_weights.is_empty() {
+            true => self.rows() as f64,
+            false => self.row_weights.iter().sum(),
+        }
+    }
+}
+
+/// A number that changes with any weight; 0 where there is none.
+pub fn fingerprint_of_weights(weights: &[f64]) -> u64 {
+    let mut hash = Fnv::new();
+    weights.iter().for_each(|weight| hash.push(weight.to_bits()));
+    if weights.is_empty() { 0 } else { hash.0 }
 }
 
 /// Fowler, Noll and Vo's hash: short, stable, good enough to notice other data.

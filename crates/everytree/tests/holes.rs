@@ -86,7 +86,7 @@ fn by_mode(table: &Table, holes: &Holes) -> Table {
 fn summing_out_beats_leaving_out_and_filling_in() {
     let (train, train_holes) = punch(&draw(700, 1), 2);
     let (valid, valid_holes) = punch(&draw(200, 3), 4);
-    let rows = Rows { train: &train, valid: &valid, states: &STATES, holes: [&train_holes, &valid_holes] };
+    let rows = Rows { holes: [&train_holes, &valid_holes], ..Rows::complete(&train, &valid, &STATES) };
     let summed_out = test_of(&learn(rows, 1));
 
     let whole = |table: &Table, holes: &Holes| {
@@ -108,7 +108,7 @@ fn summing_out_beats_leaving_out_and_filling_in() {
 fn trees_learn_from_rows_with_holes() {
     let (train, train_holes) = punch(&draw(700, 1), 2);
     let (valid, valid_holes) = punch(&draw(200, 3), 4);
-    let rows = Rows { train: &train, valid: &valid, states: &STATES, holes: [&train_holes, &valid_holes] };
+    let rows = Rows { holes: [&train_holes, &valid_holes], ..Rows::complete(&train, &valid, &STATES) };
     let (filled, filled_valid) = (by_mode(&train, &train_holes), by_mode(&valid, &valid_holes));
     for (family, components) in [(Family::ChowLiu, 1), (Family::ChowLiu, 3), (Family::Hclt, 1)] {
         let settings = Settings::usual(family, STATES.len());
@@ -123,7 +123,7 @@ fn trees_learn_from_rows_with_holes() {
 fn what_holes_are_filled_with_is_the_same_on_any_number_of_threads() {
     let (train, train_holes) = punch(&draw(300, 1), 2);
     let (valid, valid_holes) = punch(&draw(100, 3), 4);
-    let rows = Rows { train: &train, valid: &valid, states: &STATES, holes: [&train_holes, &valid_holes] };
+    let rows = Rows { holes: [&train_holes, &valid_holes], ..Rows::complete(&train, &valid, &STATES) };
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| learn(rows, 2))

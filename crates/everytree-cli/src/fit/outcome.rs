@@ -1,117 +1,18 @@
-//! What a fit came to: figures, a file, and words.
+//! What a fit came to, in words.
 
-use super::{Fit, Precision};
-use crate::data::{count, plural};
+use super::Fit;
 use crate::progress::{duration, size_of};
-use crate::tables::Tables;
-use crate::together::grouping_in_words;
 use anyhow::Result;
-use everytree::file::{ModelFile, Provenance, Results, TableFacts};
-use everytree::forest::Cpu;
-use everytree::learn::{
-    Found, Search, Settings, Tried, completed, edge_posteriors, evaluate, evaluate_observed,
-};
-use everytree::model::Model;
+use everytree::file::Results;
+use everytree::learn::{Found, Search, Tried};
 use everytree::model::Structure;
-use everytree::table::{Holes, Table};
+use everytree_tasks::{Fitted, Tables, count, grouping_in_words, plural};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-/// What a fit came to: the model, how it was learned, and from what.
-pub struct Fitted {
-    pub model: Model,
-    pub settings: Settings,
-    pub facts: [TableFacts; 2],
-    /// All rows, where it has learned from those held out too.
-    pub train: Option<(Table, Holes)>,
-}
-
-/// The epoch that validated best.
-pub fn best_epoch(found: &Found) -> usize {
-    let best = found.history.iter().reduce(|best, next| if next.valid > best.valid { next } else { best });
-    best.map_or(0, |epoch| epoch.epoch)
-}
-
 impl Fit {
-    /// Evaluates the model in f64, and says where f32 would have said something else.
-    pub(super) fn report(
-        &self,
-        tables: &Tables,
-        found: &Found,
-        fitted: &Fitted,
-        precision: Precision,
-    ) -> Result<Results> {
-        let judge = Cpu::<f64>::new().keeping(0);
-        let (blocks, mixture) = (fitted.model.blocks(), fitted.model.mixture());
-        let mean = |table: &Table, holes: &Holes| -> Result<f64> {
-            Ok(match holes.is_empty() {
-                true => evaluate(mixture, &blocks.unique(table), &judge)?.mean,
-                false => evaluate_observed(blocks, mixture, table, holes, &judge)?,
-            })
-        };
-        let (train, train_holes) =
-            fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
-        let train_ll = mean(train, train_holes)?;
-        // Of a model that has learned from these rows too, what they said before counts.
-        let refitted = fitted.train.is_some();
-        let best = found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
-        let complete = tables.holes[1].is_empty();
-        let valid_ll = if refitted || !complete { best } else { mean(&tables.valid, &tables.holes[1])? };
-        let test_ll = tables.test.as_ref().map(|test| mean(test, Holes::none())).transpose()?;
-        if precision == Precision::F32 && !refitted && complete {
-            let single = Cpu::<f32>::new().keeping(0);
-            let single = evaluate(mixture, &blocks.unique(&tables.valid), &single)?.mean;
-            if (single - valid_ll).abs() > 1e-3 {
-                note!(
-                    "everytree: warning: in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; \
-                     learn with --precision f64"
-                );
-            }
-        }
-        let (best_epoch, history) = (best_epoch(found), found.history.clone());
-        Ok(Results { best_epoch, train_ll, valid_ll, test_ll, history })
-    }
-
-    pub(super) fn file(
-        &self,
-        tables: &Tables,
-        tried: &[Tried],
-        fitted: &Fitted,
-        results: &Results,
-        precision: Precision,
-    ) -> Result<ModelFile> {
-        let (train, holes) = fitted.train.as_ref().map_or((&tables.train, &tables.holes[0]), |(t, h)| (t, h));
-        let (blocks, mixture) = (fitted.model.blocks(), fitted.model.mixture());
-        let train = match holes.is_empty() {
-            true => blocks.unique(train),
-            false => completed(blocks, mixture, train, holes, fitted.settings.seed)?,
-        };
-        // One tree has the edges it has.
-        let posteriors = match fitted.model.structure() {
-            Some(_) => None,
-            None => Some(edge_posteriors(mixture, &train, &Cpu::<f64>::new().keeping(1 << 28))?),
-        };
-        Ok(ModelFile {
-            model: fitted.model.clone(),
-            schema: tables.schema.clone(),
-            provenance: Provenance {
-                settings: Some(fitted.settings.clone()),
-                // Trees are learned in f64, whatever was asked for.
-                precision: Some(match fitted.model.structure() {
-                    Some(_) => Precision::F64.name().to_owned(),
-                    None => precision.name().to_owned(),
-                }),
-                train: Some(fitted.facts[0].clone()),
-                valid: Some(fitted.facts[1].clone()),
-                results: Some(results.clone()),
-                tried: tried.to_vec(),
-            },
-            edge_posteriors: posteriors,
-        })
-    }
-
     #[expect(clippy::too_many_arguments, reason = "everything that is told at the end")]
     pub(super) fn print(
         &self,

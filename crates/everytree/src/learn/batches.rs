@@ -12,40 +12,53 @@ fn shuffle(places: &mut [u32], rng: &mut Pcg64) {
     }
 }
 
-/// The rows of an epoch in the order in which they are taken, as places of distinct rows.
+/// The rows of an epoch in the order in which they are taken.
 pub(crate) fn order(data: &Unique, seed: u64, epoch: usize) -> Vec<u32> {
-    let mut places = data.of_row.clone();
-    shuffle(&mut places, &mut stream(seed, "order of rows", epoch as u64));
-    places
+    let mut rows: Vec<u32> = (0..data.rows() as u32).collect();
+    shuffle(&mut rows, &mut stream(seed, "order of rows", epoch as u64));
+    rows
 }
 
-/// A mini-batch: distinct rows and how often each is in it.
+/// A mini-batch: distinct rows and what each weighs in it.
 pub(crate) struct Batch {
     pub table: Table,
     pub weights: Vec<f64>,
+    /// Of all of them.
+    pub total: f64,
+    /// Rows by the places of their equals.
+    rows: Vec<(u32, u32)>,
     places: Vec<u32>,
 }
 
 impl Batch {
     pub fn new(data: &Unique) -> Self {
-        Self { table: data.table.alike(), weights: Vec::new(), places: Vec::new() }
+        Self {
+            table: data.table.alike(),
+            weights: Vec::new(),
+            total: 0.0,
+            rows: Vec::new(),
+            places: Vec::new(),
+        }
     }
 
     pub fn fill(&mut self, data: &Unique, rows: &[u32]) {
+        self.rows.clear();
+        self.rows.extend(rows.iter().map(|&row| (data.of_row[row as usize], row)));
+        // Weights are added up in one order, whatever that of the rows.
+        self.rows.sort_unstable();
         self.places.clear();
-        self.places.extend_from_slice(rows);
-        self.places.sort_unstable();
         self.weights.clear();
-        let mut last = None;
-        for &place in &self.places {
-            if last == Some(place) {
-                *self.weights.last_mut().expect("a row before") += 1.0;
-            } else {
-                self.weights.push(1.0);
-                last = Some(place);
+        for &(place, row) in &self.rows {
+            let weight = data.weight(row as usize);
+            match self.weights.last_mut() {
+                Some(sum) if self.places.last() == Some(&place) => *sum += weight,
+                _ => {
+                    self.places.push(place);
+                    self.weights.push(weight);
+                }
             }
         }
-        self.places.dedup();
+        self.total = self.weights.iter().sum();
         data.table.gather(self.places.iter().map(|&place| place as usize), &mut self.table);
     }
 }
@@ -100,6 +113,22 @@ mod tests {
                 .for_each(|(&place, weight)| sums[place as usize] += weight);
         }
         assert_eq!(sums, data.weights);
+    }
+
+    #[test]
+    fn rows_that_weigh_twice_are_there_twice() {
+        let data = data();
+        let mut table = Table::new(&[2, 2]);
+        (0..40u16).for_each(|i| table.push(&[i % 2, u16::from(i % 5 == 0)]));
+        let twice = table.unique_weighted(&[2.0; 40]);
+        assert_eq!(twice.weights, data.weights.iter().map(|weight| 2.0 * weight).collect::<Vec<_>>());
+        assert_eq!((twice.total(), data.total()), (80.0, 40.0));
+        let (mut one, mut other) = (Batch::new(&data), Batch::new(&twice));
+        let rows = order(&data, 3, 1);
+        one.fill(&data, &rows[..9]);
+        other.fill(&twice, &rows[..9]);
+        assert_eq!(other.weights, one.weights.iter().map(|weight| 2.0 * weight).collect::<Vec<_>>());
+        assert_eq!((one.total, other.total), (9.0, 18.0));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Evaluation {
 impl Evaluation {
     /// Standard error of the mean over rows, if they are independent draws.
     pub fn standard_error(&self, data: &Unique) -> f64 {
-        let rows = data.rows() as f64;
+        let rows = data.total();
         let spread = |(log, weight): (&f64, &f64)| weight * (log - self.mean).powi(2);
         let squares: f64 = self.log_likelihood.iter().zip(&data.weights).map(spread).sum();
         (squares / (rows - 1.0).max(1.0) / rows).sqrt()
@@ -42,7 +42,7 @@ pub fn evaluate<M: Learnable, B: Backend>(
     }
     log_likelihood.iter_mut().zip(&data.log_shares).for_each(|(log, share)| *log += share);
     let sum: f64 = log_likelihood.iter().zip(&data.weights).map(|(log, weight)| log * weight).sum();
-    Ok(Evaluation { log_likelihood, mean: sum / data.rows() as f64 })
+    Ok(Evaluation { log_likelihood, mean: sum / data.total() })
 }
 
 /// For every component, the share of rows that are its own and whose tree has each edge: an `n × n` matrix in the layout of
@@ -63,7 +63,7 @@ pub fn edge_posteriors<B: Backend>(
         model.log_likelihood(backend, &mut ready, codes, &mut log_likelihood[..some.len()])?;
         model.accumulate(backend, &mut ready, codes, &data.weights[some], &mut stats)?;
     }
-    let (n, total) = (model.states().len(), data.rows() as f64);
+    let (n, total) = (model.states().len(), data.total());
     let edges = |stats: &ComponentStats| stats.edges(n).into_iter().map(|weight| weight / total).collect();
     Ok(stats.components().iter().map(edges).collect())
 }

@@ -59,7 +59,7 @@ impl Incomplete {
     }
 
     fn unique(&self, blocks: &Blocks) -> Unique {
-        blocks.unique_of_blocks(&self.table)
+        blocks.unique_of_blocks(&self.table, &[])
     }
 }
 

@@ -10,7 +10,7 @@ use super::state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};
 use crate::blocks::Blocks;
 use crate::forest::Backend;
 use crate::model::{Component, Mixture, Model, ModelError};
-use crate::table::{Holes, Table};
+use crate::table::{Holes, Table, Unique};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -188,12 +188,20 @@ pub struct Rows<'a> {
     pub states: &'a [usize],
     /// Cells that were not observed, of the rows for gradients and for validation.
     pub holes: [&'a Holes; 2],
+    /// What rows weigh, for gradients and for validation; none: 1 each. Only of rows without holes.
+    pub weights: [&'a [f64]; 2],
 }
 
 impl<'a> Rows<'a> {
     /// Tables without holes.
     pub fn complete(train: &'a Table, valid: &'a Table, states: &'a [usize]) -> Self {
-        Self { train, valid, states, holes: [Holes::none(); 2] }
+        Self { train, valid, states, holes: [Holes::none(); 2], weights: [&[]; 2] }
+    }
+
+    /// Distinct rows of blocks.
+    fn unique(self, blocks: &Blocks) -> [Unique; 2] {
+        let [train, valid] = self.weights;
+        [blocks.unique_weighted(self.train, train), blocks.unique_weighted(self.valid, valid)]
     }
 
     fn with_holes(self) -> [(&'a Table, &'a Holes); 2] {
@@ -234,6 +242,10 @@ impl Search {
         judge: &J,
         watch: &mut dyn WatchSearch,
     ) -> Result<Ended, LearnError> {
+        let complete = rows.holes.iter().all(|holes| holes.is_empty());
+        if !complete && rows.weights.iter().any(|weights| !weights.is_empty()) {
+            return Err(LearnError::WeightedHoles);
+        }
         let mut ended = Ended::Done;
         loop {
             let mut running = match self.running.take() {
@@ -244,7 +256,6 @@ impl Search {
                 },
             };
             let trial = running.trial;
-            let complete = rows.holes.iter().all(|holes| holes.is_empty());
             let settings = Settings {
                 epochs: match trial.look {
                     // One tree, or none, is what the counts say: there is nothing to learn.
@@ -257,7 +268,7 @@ impl Search {
             let Running { blocks, state, .. } = &mut running;
             let mut inside = Inside { search: self.clone(), trial, blocks: blocks.clone(), watch };
             let result = if complete {
-                let (train, valid) = (blocks.unique(rows.train), blocks.unique(rows.valid));
+                let [train, valid] = rows.unique(blocks);
                 let data = Data { train: &train, valid: &valid };
                 state.run(data, &settings, machine, judge, &mut inside)
             } else {
@@ -281,7 +292,12 @@ impl Search {
         let states = blocks.states();
         let start = &self.plan.start;
         let model = match rows.holes[0].is_empty() {
-            true => start.model(&states, &blocks.unique(rows.train), trial.components, trial.hidden)?,
+            true => start.model(
+                &states,
+                &blocks.unique_weighted(rows.train, rows.weights[0]),
+                trial.components,
+                trial.hidden,
+            )?,
             false => {
                 let filled = Filled::new(&blocks, rows.with_holes(), start.seed)?;
                 start.model(&states, filled.now(), trial.components, trial.hidden)?

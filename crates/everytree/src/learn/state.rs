@@ -124,6 +124,11 @@ pub enum LearnError {
         "expectation–maximisation is not for the paper's family: its tables are bound to its margins; use adam"
     )]
     NoClosedForm,
+    /// Weights of rows with cells that were not observed.
+    #[error(
+        "rows with cells that were not observed cannot have weights; take missing cells as a state (--missing category)"
+    )]
+    WeightedHoles,
     /// No rows.
     #[error("there are no rows to {0}")]
     NoRows(&'static str),
@@ -249,7 +254,8 @@ impl<M: Learnable> State<M> {
         if let Some(sums) = self.expected.take() {
             expected.insert(self.model.stats(ready)).set(&sums)?;
         }
-        let (mut sum, mut rows) = (0.0, 0);
+        let total_weight = data.total();
+        let (mut sum, mut weight, mut rows) = (0.0, 0.0, 0);
         for (number, places) in order.chunks(settings.batch).enumerate() {
             let not_finite = |what| LearnError::NotFinite { epoch, batch: number + 1, what };
             batch.fill(data, places);
@@ -268,20 +274,20 @@ impl<M: Learnable> State<M> {
             match settings.optimiser {
                 Optimiser::Adam => {
                     self.model.gradient(ready, stats, gradient);
-                    let share = places.len() as f64 / order.len() as f64;
+                    let share = batch.total / total_weight;
                     self.model.regularise(&settings.regularisation, share, gradient);
                     if !gradient.iter().all(|slope| slope.is_finite()) {
                         return Err(not_finite("a derivative"));
                     }
                     let rate = settings.rate(step, settings.epochs * batches);
-                    let scale = 1.0 / places.len() as f64;
+                    let scale = 1.0 / batch.total;
                     self.adam.ascend(&mut self.model.pieces_mut(), gradient, scale, rate);
                 }
                 Optimiser::Em => {
                     // The first counts are forgotten soon, so that the start does not matter for long.
                     // All rows at once leave nothing to remember.
                     let take = if batches == 1 { 1.0 } else { (step as f64 + 1.0).powf(-FORGETTING) };
-                    let scale = order.len() as f64 / places.len() as f64;
+                    let scale = total_weight / batch.total;
                     let expected = expected.get_or_insert_with(|| self.model.stats(ready));
                     expected.blend(stats, 1.0 - take, take * scale);
                     // A few rows alone say nothing about most tables.
@@ -306,13 +312,14 @@ impl<M: Learnable> State<M> {
                     .for_each(|(mean, now)| *mean += (1.0 - decay) * (now - *mean));
             }
             sum += total;
+            weight += batch.total;
             rows += places.len();
             let progress = Progress {
                 epoch,
                 epochs: settings.epochs,
                 rows,
                 of_rows: order.len(),
-                train: sum / rows as f64,
+                train: sum / weight,
                 history: &self.history,
             };
             if watch.batch(&progress).is_break() {
@@ -320,7 +327,7 @@ impl<M: Learnable> State<M> {
             }
         }
         self.expected = expected.map(|expected| expected.to_vec());
-        Ok(Some(sum / rows as f64))
+        Ok(Some(sum / weight))
     }
 }
 

@@ -1,0 +1,119 @@
+//! The `everytree` command, as a function: the binary calls it, and so does whoever ships the command otherwise.
+
+/// To the person who runs this; if nobody listens, that is no error.
+macro_rules! note {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
+mod asia;
+mod compare;
+mod data;
+mod demo;
+mod fit;
+mod given;
+mod impute;
+mod info;
+mod inspect;
+mod manual;
+mod map;
+mod progress;
+mod query;
+mod report;
+mod sample;
+mod score;
+mod tables;
+mod together;
+mod trees;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+/// Mixtures of all trees: learn them from a table, ask them, look inside.
+///
+/// Exit codes: 0 done; 1 an honest "no"; 2 bad usage or input; 3 a mistake of this program; 130 interrupted, after saving.
+#[derive(Parser)]
+#[command(name = "everytree", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Fit(Box<fit::Fit>),
+    Compare(compare::Compare),
+    Score(score::Score),
+    Inspect(inspect::Inspect),
+    Query(query::Query),
+    Sample(sample::Sample),
+    Impute(impute::Impute),
+    Map(map::Map),
+    Info(info::Info),
+    Demo(demo::Demo),
+    Trees(trees::Trees),
+    Man(manual::Man),
+    Completions(manual::Completions),
+}
+
+/// What a command came to, when nothing went wrong.
+enum Outcome {
+    /// Done.
+    Done,
+    /// The honest answer is no.
+    No,
+    /// Stopped by Ctrl-C, after saving.
+    Interrupted,
+}
+
+fn run(command: Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Fit(command) => command.run(),
+        Command::Compare(command) => command.run(),
+        Command::Score(command) => command.run(),
+        Command::Inspect(command) => command.run(),
+        Command::Query(command) => command.run(),
+        Command::Sample(command) => command.run(),
+        Command::Impute(command) => command.run(),
+        Command::Map(command) => command.run(),
+        Command::Info(command) => command.run(),
+        Command::Demo(command) => command.run(),
+        Command::Trees(command) => command.run(),
+        Command::Man(command) => command.run(),
+        Command::Completions(command) => command.run(),
+    }
+}
+
+/// Runs the command with these arguments (the first is the name of the program), and returns its exit code.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let command = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments.command,
+        Err(error) => {
+            // Help and version are no errors. If nobody listens, that is none either.
+            let _ = error.print();
+            return error.exit_code() as u8;
+        }
+    };
+    match std::panic::catch_unwind(move || run(command)) {
+        Ok(Ok(Outcome::Done)) => 0,
+        Ok(Ok(Outcome::No)) => 1,
+        Ok(Ok(Outcome::Interrupted)) => 130,
+        // Whoever reads our output has seen enough.
+        Ok(Err(error)) if is_broken_pipe(&error) => 0,
+        Ok(Err(error)) => {
+            note!("everytree: {error:#}");
+            2
+        }
+        Err(_) => {
+            note!("everytree: this is a mistake of the program; please report it with the message above");
+            3
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(broken))
+}

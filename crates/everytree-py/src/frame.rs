@@ -1,0 +1,267 @@
+//! Columns of Python as Arrow, without copying where that is possible.
+
+use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array,
+    LargeStringArray, NullArray, RecordBatch, RecordBatchOptions, RecordBatchReader, StringArray,
+};
+use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, Field, Schema};
+use everytree_read::Frame;
+use pyo3::buffer::{Element, PyBuffer};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyCapsule, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A table: a capsule with an Arrow stream, or a list of columns.
+pub fn frame(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Frame> {
+    match table.cast::<PyCapsule>() {
+        Ok(capsule) => stream(capsule, name),
+        Err(_) => columns(table.cast::<PyList>()?, name),
+    }
+}
+
+fn bad(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+fn stream(capsule: &Bound<'_, PyCapsule>, name: &str) -> PyResult<Frame> {
+    let pointer = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: the name says that a stream is behind the pointer; it is moved out, and what is left behind is released already.
+    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr()) }.map_err(bad)?;
+    let schema = reader.schema();
+    let batches: Result<Vec<RecordBatch>, ArrowError> = reader.collect();
+    Ok(Frame { name: name.to_owned(), schema, batches: batches.map_err(bad)? })
+}
+
+/// Columns as `(name, kind, values, valid)`: what the kinds are is said in [`column`].
+fn columns(list: &Bound<'_, PyList>, name: &str) -> PyResult<Frame> {
+    let mut fields = Vec::new();
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    for one in list {
+        let one = one.cast_into::<PyTuple>()?;
+        let (column_name, kind): (String, String) =
+            (one.get_item(0)?.extract()?, one.get_item(1)?.extract()?);
+        let (values, valid) = (one.get_item(2)?, one.get_item(3)?);
+        let valid = if valid.is_none() { None } else { Some(valid) };
+        let array = column(&column_name, &kind, &values, valid.as_ref())?;
+        fields.push(Field::new(column_name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let rows = arrays.first().map_or(0, |array| array.len());
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options).map_err(bad)?;
+    Ok(Frame { name: name.to_owned(), schema, batches: vec![batch] })
+}
+
+/// One column: `int`, `float`, `single` and `bool` are arrays of int64, float64, float32 and uint8; `codes` an array of int32
+/// and a list of labels, with −1 for missing; `objects` a list; `nothing` a number of rows.
+fn column(
+    name: &str,
+    kind: &str,
+    values: &Bound<'_, PyAny>,
+    valid: Option<&Bound<'_, PyAny>>,
+) -> PyResult<ArrayRef> {
+    let nulls = valid.map(|valid| -> PyResult<NullBuffer> {
+        let bytes = borrowed::<u8>(valid)?;
+        Ok(bytes.iter().map(|&byte| byte != 0).collect::<Vec<bool>>().into())
+    });
+    let nulls = nulls.transpose()?;
+    Ok(match kind {
+        "int" => Arc::new(Int64Array::try_new(borrowed(values)?, nulls).map_err(bad)?),
+        "float" => Arc::new(Float64Array::try_new(borrowed(values)?, nulls).map_err(bad)?),
+        "single" => Arc::new(Float32Array::try_new(borrowed(values)?, nulls).map_err(bad)?),
+        "bool" => {
+            let bytes = borrowed::<u8>(values)?;
+            Arc::new(BooleanArray::new(bytes.iter().map(|&byte| byte != 0).collect(), nulls))
+        }
+        "codes" => {
+            let both = values.cast::<PyTuple>()?;
+            let codes = borrowed::<i32>(&both.get_item(0)?)?;
+            let labels: Vec<String> = both.get_item(1)?.extract()?;
+            let valid: NullBuffer = codes.iter().map(|&code| code >= 0).collect::<Vec<bool>>().into();
+            let keys = Int32Array::try_new(codes, Some(valid)).map_err(bad)?;
+            let labels = Arc::new(StringArray::from(labels));
+            Arc::new(DictionaryArray::<Int32Type>::try_new(keys, labels).map_err(bad)?)
+        }
+        "objects" => objects(name, values.cast::<PyList>()?)?,
+        "nothing" => Arc::new(NullArray::new(values.extract()?)),
+        other => return Err(PyValueError::new_err(format!("column {name:?}: no kind {other:?}"))),
+    })
+}
+
+/// The memory of an array of Python, kept alive by what is made of it.
+fn borrowed<T: Element + arrow_buffer::ArrowNativeType>(
+    array: &Bound<'_, PyAny>,
+) -> PyResult<ScalarBuffer<T>> {
+    struct Owner<T>(#[expect(dead_code, reason = "it keeps the memory")] PyBuffer<T>);
+    // Memory that is only read does not care about panics.
+    impl<T> std::panic::RefUnwindSafe for Owner<T> {}
+    let buffer = PyBuffer::<T>::get(array)?;
+    let (pointer, items) = match buffer.as_slice_ptr() {
+        Some(slice) => (slice.cast::<u8>(), buffer.item_count()),
+        None => return Err(PyValueError::new_err("an array that is not contiguous")),
+    };
+    if items == 0 {
+        return Ok(ScalarBuffer::from(Vec::new()));
+    }
+    let bytes = items * size_of::<T>();
+    // SAFETY: the buffer of Python has so many bytes there, and lives as long as the owner does.
+    let buffer = unsafe { Buffer::from_custom_allocation(pointer, bytes, Arc::new(Owner(buffer))) };
+    Ok(ScalarBuffer::new(buffer, 0, items))
+}
+
+/// What a cell of a list is.
+enum Item {
+    Missing,
+    Boolean(bool),
+    Integer(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl Item {
+    fn of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if value.is_none() {
+            return Ok(Self::Missing);
+        }
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Self::Text(text.to_cow()?.into_owned()));
+        }
+        if let Ok(truth) = value.cast::<PyBool>() {
+            return Ok(Self::Boolean(truth.is_true()));
+        }
+        if let Ok(number) = value.cast::<PyFloat>() {
+            let number = number.value();
+            return Ok(if number.is_nan() { Self::Missing } else { Self::Real(number) });
+        }
+        if value.is_instance_of::<PyInt>() {
+            // Beyond 64 bits digits are names.
+            let number = value.extract::<i64>().map(Self::Integer);
+            return number.or_else(|_| Ok(Self::Text(value.str()?.extract()?)));
+        }
+        // Numbers of numpy, and the missing values of pandas.
+        let class = value.get_type().name()?.extract::<String>()?;
+        match class.as_str() {
+            "NAType" | "NaTType" => return Ok(Self::Missing),
+            "bool" | "bool_" => return Ok(Self::Boolean(value.is_truthy()?)),
+            _ => {}
+        }
+        if value.hasattr("dtype")? && value.hasattr("item")? {
+            let item = value.call_method0("item")?;
+            if !item.hasattr("dtype")? {
+                return match class.as_str() {
+                    // 0.1 in single precision is the number that people wrote as 0.1.
+                    "float32" | "float16" => {
+                        let text: String = value.str()?.extract()?;
+                        Ok(text.parse().map_or(Self::Missing, |number: f64| match number.is_nan() {
+                            true => Self::Missing,
+                            false => Self::Real(number),
+                        }))
+                    }
+                    _ => Self::of(name, &item),
+                };
+            }
+        }
+        Err(PyValueError::new_err(format!(
+            "column {name:?} has type {class}, which has no discrete states here; convert it to text or numbers"
+        )))
+    }
+}
+
+/// A list of anything: truth values, numbers or texts where all are; else everything as text, as long as that confuses nothing.
+fn objects(name: &str, list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
+    let items: PyResult<Vec<Item>> = list.iter().map(|value| Item::of(name, &value)).collect();
+    let items = items?;
+    let (mut booleans, mut integers, mut reals, mut texts) = (0, 0, 0, 0);
+    for item in &items {
+        match item {
+            Item::Missing => {}
+            Item::Boolean(_) => booleans += 1,
+            Item::Integer(_) => integers += 1,
+            Item::Real(_) => reals += 1,
+            Item::Text(_) => texts += 1,
+        }
+    }
+    Ok(match (booleans, integers, reals, texts) {
+        (0, 0, 0, 0) => Arc::new(NullArray::new(items.len())),
+        (_, 0, 0, 0) => Arc::new(BooleanArray::from_iter(items.iter().map(|item| match item {
+            Item::Boolean(value) => Some(*value),
+            _ => None,
+        }))),
+        (0, _, 0, 0) => Arc::new(Int64Array::from_iter(items.iter().map(|item| match item {
+            Item::Integer(value) => Some(*value),
+            _ => None,
+        }))),
+        (0, _, _, 0) => Arc::new(Float64Array::from_iter(items.iter().map(|item| match item {
+            Item::Integer(value) => Some(*value as f64),
+            Item::Real(value) => Some(*value),
+            _ => None,
+        }))),
+        (0, 0, 0, _) => Arc::new(LargeStringArray::from_iter(items.into_iter().map(|item| match item {
+            Item::Text(text) => Some(text),
+            _ => None,
+        }))),
+        _ => mixed(name, items)?,
+    })
+}
+
+fn mixed(name: &str, items: Vec<Item>) -> PyResult<ArrayRef> {
+    let mut seen: HashMap<String, &'static str> = HashMap::new();
+    let mut cells = Vec::with_capacity(items.len());
+    for item in items {
+        let (text, kind) = match item {
+            Item::Missing => {
+                cells.push(None);
+                continue;
+            }
+            Item::Boolean(value) => ((if value { "True" } else { "False" }).to_owned(), "bool"),
+            Item::Integer(value) => (value.to_string(), "int"),
+            Item::Real(value) => (format!("{value:?}"), "float"),
+            Item::Text(text) => (text, "str"),
+        };
+        match seen.get(text.as_str()) {
+            Some(other) if *other != kind => {
+                return Err(PyValueError::new_err(format!(
+                    "column {name:?}: {text} is there as {other} and as {kind}; make the column one type"
+                )));
+            }
+            Some(_) => {}
+            None => drop(seen.insert(text.clone(), kind)),
+        }
+        cells.push(Some(text));
+    }
+    Ok(Arc::new(LargeStringArray::from_iter(cells)))
+}
+
+/// The table with nothing in this column, which it may or may not have had.
+pub fn without_values(frame: Frame, column: &str) -> PyResult<Frame> {
+    let place = frame.schema.fields().iter().position(|field| field.name() == column);
+    let mut fields: Vec<Arc<Field>> = frame.schema.fields().iter().cloned().collect();
+    let nothing = Arc::new(Field::new(column, arrow_schema::DataType::Null, true));
+    match place {
+        Some(place) => fields[place] = nothing,
+        None => fields.push(nothing),
+    }
+    let schema = Arc::new(Schema::new(fields));
+    let batch = |batch: RecordBatch| {
+        let mut arrays = batch.columns().to_vec();
+        let empty: ArrayRef = Arc::new(NullArray::new(batch.num_rows()));
+        match place {
+            Some(place) => arrays[place] = empty,
+            None => arrays.push(empty),
+        }
+        RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(bad)
+    };
+    let batches: PyResult<Vec<RecordBatch>> = frame.batches.into_iter().map(batch).collect();
+    Ok(Frame { batches: batches?, schema: Arc::clone(&schema), name: frame.name })
+}
+
+/// Weights of rows.
+pub fn numbers(array: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
+    Ok(borrowed::<f64>(array)?.to_vec())
+}

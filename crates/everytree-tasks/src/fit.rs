@@ -1,0 +1,231 @@
+//! From tables and settings to a model as it is saved.
+
+use crate::recipe::Precision;
+use crate::tables::{Tables, facts_of};
+use anyhow::Result;
+use everytree::file::{ModelFile, Provenance, Results, TableFacts};
+use everytree::forest::Cpu;
+use everytree::learn::{
+    Ended, Found, HowMany, LearnError, Plan, Progress, Rows, Running, Search, Settings, Trial, Tried,
+    WatchSearch, completed, edge_posteriors, evaluate, evaluate_observed,
+};
+use everytree::model::{Model, Numbers, Structure};
+use everytree::table::{Holes, Table};
+use std::ops::ControlFlow;
+
+/// What a fit came to: the model, how it was learned, and from what.
+pub struct Fitted {
+    /// The model.
+    pub model: Model,
+    /// How it was learned.
+    pub settings: Settings,
+    /// Enough to know the tables again.
+    pub facts: [TableFacts; 2],
+    /// All rows, where it has learned from those held out too.
+    pub all: Option<AllRows>,
+}
+
+/// Rows to learn from and rows held out, together.
+pub struct AllRows {
+    table: Table,
+    holes: Holes,
+    weights: Vec<f64>,
+}
+
+impl AllRows {
+    fn of(tables: &Tables) -> Self {
+        let mut table = tables.train.clone();
+        let mut row = vec![0u16; table.variables()];
+        for place in 0..tables.valid.rows() {
+            (0..row.len()).for_each(|v| row[v] = tables.valid.get(place, v) as u16);
+            table.push(&row);
+        }
+        let mut holes = tables.holes[0].clone();
+        for (row, columns) in tables.holes[1].rows() {
+            holes.push(tables.train.rows() + row, columns.clone());
+        }
+        Self { table, holes, weights: tables.weights.concat() }
+    }
+}
+
+/// The epoch that validated best.
+pub fn best_epoch(found: &Found) -> usize {
+    let best = found.history.iter().reduce(|best, next| if next.valid > best.valid { next } else { best });
+    best.map_or(0, |epoch| epoch.epoch)
+}
+
+/// Memory for what a step keeps of all components together.
+const KEPT: usize = 1 << 30;
+
+/// What evaluates.
+pub fn judge() -> Cpu<f64> {
+    Cpu::<f64>::new().keeping(0)
+}
+
+/// Goes on with a search, in a precision.
+pub fn run(
+    search: &mut Search,
+    rows: Rows<'_>,
+    settings: &Settings,
+    precision: Precision,
+    watcher: &mut dyn WatchSearch,
+) -> Result<Ended, LearnError> {
+    let keep = match search.plan.components {
+        HowMany::Just(components) => KEPT / components.max(1),
+        HowMany::UpTo(_) => KEPT / 16,
+    };
+    match precision {
+        Precision::F32 => search.run(rows, settings, &Cpu::<f32>::new().keeping(keep), &judge(), watcher),
+        Precision::F64 => search.run(rows, settings, &Cpu::<f64>::new().keeping(keep), &judge(), watcher),
+    }
+}
+
+/// Learns from all rows for as many epochs as were best on the rows held out; nothing if that was stopped.
+pub fn refit(
+    tables: &Tables,
+    settings: &Settings,
+    precision: Precision,
+    plan: &Plan,
+    found: &Found,
+    watcher: &mut dyn WatchSearch,
+) -> Result<Option<Fitted>> {
+    let all = AllRows::of(tables);
+    let groups = found.model.blocks().combinations().into_iter().map(|(columns, _)| columns).collect();
+    let components = HowMany::Just(found.model.mixture().components().len());
+    let hidden = match found.model.structure() {
+        Some(Structure::Hidden(count)) => HowMany::Just(count),
+        _ => plan.hidden,
+    };
+    let mut search = Search::new(Plan { groupings: vec![groups], components, hidden, ..plan.clone() });
+    // Decay, if any, goes as it went: by the epochs that were planned.
+    let wanted = best_epoch(found);
+    let mut until = Until { epoch: wanted, watcher };
+    let settings = Settings { patience: None, ..settings.clone() };
+    let rows = Rows {
+        train: &all.table,
+        holes: [&all.holes, &tables.holes[1]],
+        weights: [&all.weights, &tables.weights[1]],
+        ..tables.rows()
+    };
+    run(&mut search, rows, &settings, precision, &mut until)?;
+    // As it is after the last epoch: these rows cannot validate what has learned from them.
+    let Some(Running { blocks, state, .. }) = search.running else { return Ok(None) };
+    if state.epochs() < wanted {
+        return Ok(None);
+    }
+    let mut mixture = state.model;
+    if let Some(average) = state.average {
+        mixture.set(&average)?;
+    }
+    let model = Model::new(blocks, mixture)?;
+    let facts = [facts_of(&all.table, &all.holes, &all.weights), tables.facts()[1].clone()];
+    Ok(Some(Fitted { model, settings, facts, all: Some(all) }))
+}
+
+/// Ends a run after an epoch; else as the watcher says.
+struct Until<'a> {
+    epoch: usize,
+    watcher: &'a mut dyn WatchSearch,
+}
+
+impl WatchSearch for Until<'_> {
+    fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
+        self.watcher.batch(trial, progress)
+    }
+
+    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
+        match &search.running {
+            Some(running) if running.state.epochs() >= self.epoch => ControlFlow::Break(()),
+            _ => self.watcher.epoch(search),
+        }
+    }
+}
+
+impl Fitted {
+    /// The rows that it has learned from, the cells that were not observed, and what rows weigh.
+    fn learned_from<'a>(&'a self, tables: &'a Tables) -> (&'a Table, &'a Holes, &'a [f64]) {
+        match &self.all {
+            Some(all) => (&all.table, &all.holes, &all.weights),
+            None => (&tables.train, &tables.holes[0], &tables.weights[0]),
+        }
+    }
+
+    /// Evaluates the model in f64, and says where f32 would have said something else.
+    pub fn results(
+        &self,
+        tables: &Tables,
+        found: &Found,
+        precision: Precision,
+        warn: &dyn Fn(String),
+    ) -> Result<Results> {
+        let (blocks, mixture) = (self.model.blocks(), self.model.mixture());
+        let mean = |table: &Table, holes: &Holes, weights: &[f64]| -> Result<f64> {
+            Ok(match holes.is_empty() {
+                true => evaluate(mixture, &blocks.unique_weighted(table, weights), &judge())?.mean,
+                false => evaluate_observed(blocks, mixture, table, holes, &judge())?,
+            })
+        };
+        let (train, holes, weights) = self.learned_from(tables);
+        let train_ll = mean(train, holes, weights)?;
+        // Of a model that has learned from these rows too, what they said before counts.
+        let refitted = self.all.is_some();
+        let best = found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
+        let complete = tables.holes[1].is_empty();
+        let valid_ll = match refitted || !complete {
+            true => best,
+            false => mean(&tables.valid, &tables.holes[1], &tables.weights[1])?,
+        };
+        let test_ll = tables.test.as_ref().map(|test| mean(test, Holes::none(), &[])).transpose()?;
+        if precision == Precision::F32 && !refitted && complete {
+            let single = Cpu::<f32>::new().keeping(0);
+            let valid = blocks.unique_weighted(&tables.valid, &tables.weights[1]);
+            let single = evaluate(mixture, &valid, &single)?.mean;
+            if (single - valid_ll).abs() > 1e-3 {
+                warn(format!(
+                    "in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; learn with \
+                     --precision f64"
+                ));
+            }
+        }
+        let (best_epoch, history) = (best_epoch(found), found.history.clone());
+        Ok(Results { best_epoch, train_ll, valid_ll, test_ll, history })
+    }
+
+    /// The model with everything that is saved beside it.
+    pub fn file(
+        &self,
+        tables: &Tables,
+        tried: &[Tried],
+        results: &Results,
+        precision: Precision,
+    ) -> Result<ModelFile> {
+        let (train, holes, weights) = self.learned_from(tables);
+        let (blocks, mixture) = (self.model.blocks(), self.model.mixture());
+        let train = match holes.is_empty() {
+            true => blocks.unique_weighted(train, weights),
+            false => completed(blocks, mixture, train, holes, self.settings.seed)?,
+        };
+        // One tree has the edges it has.
+        let posteriors = match self.model.structure() {
+            Some(_) => None,
+            None => Some(edge_posteriors(mixture, &train, &Cpu::<f64>::new().keeping(1 << 28))?),
+        };
+        Ok(ModelFile {
+            model: self.model.clone(),
+            schema: tables.schema.clone(),
+            provenance: Provenance {
+                settings: Some(self.settings.clone()),
+                // Trees are learned in f64, whatever was asked for.
+                precision: Some(match self.model.structure() {
+                    Some(_) => Precision::F64.name().to_owned(),
+                    None => precision.name().to_owned(),
+                }),
+                train: Some(self.facts[0].clone()),
+                valid: Some(self.facts[1].clone()),
+                results: Some(results.clone()),
+                tried: tried.to_vec(),
+            },
+            edge_posteriors: posteriors,
+        })
+    }
+}

@@ -1,0 +1,28 @@
+//! What people do with the library, whichever door they come through: learn from a table, score its rows, ask in the
+//! words of its columns, fill its cells. The command line and the Python package are two doors into this room; what they
+//! print and how they are told is their own.
+
+mod answers;
+mod columns;
+mod conditional;
+mod edges;
+mod fit;
+mod impute;
+mod recipe;
+mod score;
+mod tables;
+mod together;
+mod words;
+
+pub use answers::{Answer, Target, all_unknown, all_values, answers};
+pub use columns::{
+    Labels, NoColumn, column, evidence, names, observed_only, state, states, unknown, yes_or_no,
+};
+pub use edges::{Edge, TreeEdge, edge_probabilities, edges_of, ranked, tree_edges};
+pub use fit::{Fitted, best_epoch, judge, refit, run};
+pub use impute::{Filled, Hole, Holes, How, Imputation};
+pub use recipe::{FamilyName, LOOK, MOST_BY_ITSELF, Precision, Recipe};
+pub use score::{Scored, Scoring};
+pub use tables::{Inputs, Tables, facts_of};
+pub use together::{Together, grouping_in_words, matching};
+pub use words::{count, plural, say};
