@@ -7,8 +7,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use everytree::file::ModelFile;
 use everytree::infer::{Effort, Estimate, InferError};
-use everytree::schema::Schema;
-use everytree_tasks::column;
+use everytree_tasks::{Translation, column};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -130,33 +129,5 @@ impl Info {
             }
         }
         Ok(Outcome::Done)
-    }
-}
-
-/// From rows of one schema to rows of another with the same columns and labels, perhaps in another order.
-struct Translation {
-    /// Where each variable of the other schema is in this one.
-    places: Vec<usize>,
-}
-
-impl Translation {
-    fn new(from: &Schema, to: &Schema) -> Result<Self> {
-        if from.variables.len() != to.variables.len() {
-            bail!("the models have {} and {} columns", from.variables.len(), to.variables.len());
-        }
-        let mut places = Vec::new();
-        for other in &to.variables {
-            let place = column(from, &other.name)?;
-            // Labels are in natural order: the same labels have the same codes.
-            if from.variables[place].labels() != other.labels() {
-                bail!("column {:?} does not have the same values in both models", other.name);
-            }
-            places.push(place);
-        }
-        Ok(Self { places })
-    }
-
-    fn row(&self, row: &[u16]) -> Vec<u16> {
-        self.places.iter().map(|&place| row[place]).collect()
     }
 }

@@ -16,8 +16,11 @@ use pyo3::types::{PyBool, PyCapsule, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A table: a capsule with an Arrow stream, or a list of columns.
+/// A table: a capsule with an Arrow stream, a list of columns, or one with the other.
 pub fn frame(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Frame> {
+    if let Ok(both) = table.cast::<PyTuple>() {
+        return beside(frame(&both.get_item(0)?, name)?, &frame(&both.get_item(1)?, name)?);
+    }
     match table.cast::<PyCapsule>() {
         Ok(capsule) => stream(capsule, name),
         Err(_) => columns(table.cast::<PyList>()?, name),
@@ -236,6 +239,27 @@ fn mixed(name: &str, items: Vec<Item>) -> PyResult<ArrayRef> {
         cells.push(Some(text));
     }
     Ok(Arc::new(LargeStringArray::from_iter(cells)))
+}
+
+/// Columns of one batch beside those of a table.
+fn beside(frame: Frame, more: &Frame) -> PyResult<Frame> {
+    let fields = frame.schema.fields().iter().chain(more.schema.fields()).cloned();
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let mut first = 0;
+    let batch = |batch: RecordBatch| {
+        let rows = batch.num_rows();
+        let from = first;
+        first += rows;
+        let others =
+            more.batches.iter().flat_map(|other| other.columns()).map(|array| array.slice(from, rows));
+        let arrays = batch.columns().iter().cloned().chain(others).collect();
+        RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(bad)
+    };
+    if frame.rows() != more.rows() {
+        return Err(PyValueError::new_err(format!("{} rows beside {}", frame.rows(), more.rows())));
+    }
+    let batches: PyResult<Vec<RecordBatch>> = frame.batches.into_iter().map(batch).collect();
+    Ok(Frame { batches: batches?, schema: Arc::clone(&schema), name: frame.name })
 }
 
 /// The table with nothing in this column, which it may or may not have had.

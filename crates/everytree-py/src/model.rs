@@ -11,8 +11,8 @@ use everytree::schema::{Encoder, Schema};
 use everytree::spanning::Kind;
 use everytree_read::ReadSettings;
 use everytree_tasks::{
-    How, Imputation, Scoring, all_unknown, all_values, answers, column, edge_probabilities, evidence, names,
-    observed_only, ranked, state, tree_edges, unknown,
+    How, Imputation, Scoring, Translation, all_unknown, all_values, answers, column, edge_probabilities,
+    evidence, names, observed_only, ranked, state, tree_edges, unknown,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
@@ -386,6 +386,17 @@ impl Model {
             reals(py, &sure.iter().map(|estimate| estimate.value).collect::<Vec<_>>())?,
             reals(py, &sure.iter().map(|estimate| estimate.standard_error).collect::<Vec<_>>())?,
         ))
+    }
+
+    /// The Kullback–Leibler divergence from this model to another with the same columns, and its standard error.
+    fn divergence(&self, py: Python<'_>, other: &Model, how: &str) -> PyResult<(f64, f64)> {
+        let how = parsed(how)?;
+        let found = work(py, threads(&how), |_| {
+            let translation = Translation::new(self.schema(), other.schema())?;
+            let (asked, others) = (self.file.model.asked()?, other.file.model.asked()?);
+            Ok(asked.divergence(&others, &|row| translation.row(row), effort(&how, &[])?)?)
+        })?;
+        Ok((found.value, found.standard_error))
     }
 
     /// One figure and its standard error: `entropy`, `mutual-information` of two columns, or `probability` of what is given.

@@ -94,9 +94,13 @@ impl Scoring<'_> {
                         .map(|v| match columns.contains(&v) {
                             true => Ok(f64::NAN),
                             false => {
-                                let mut others = evidence.clone();
+                                let mut others = Evidence::none(asked.states());
+                                for u in (0..n).filter(|&u| u != v) {
+                                    if let Some(state) = evidence.state(u) {
+                                        others.set(u, &[state])?;
+                                    }
+                                }
                                 let states = schema.variables[v].len();
-                                others.set(v, &(0..states).collect::<Vec<_>>())?;
                                 let found = posterior(asked, &others, v, states, self.effort(number))?;
                                 Ok(-found[chunk.rows.get(*place, v)].value.ln() + 0.0)
                             }

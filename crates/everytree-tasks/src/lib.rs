@@ -12,6 +12,7 @@ mod recipe;
 mod score;
 mod tables;
 mod together;
+mod translation;
 mod words;
 
 pub use answers::{Answer, Target, all_unknown, all_values, answers};
@@ -25,4 +26,5 @@ pub use recipe::{FamilyName, LOOK, MOST_BY_ITSELF, Precision, Recipe};
 pub use score::{Scored, Scoring};
 pub use tables::{Inputs, Tables, facts_of};
 pub use together::{Together, grouping_in_words, matching};
+pub use translation::Translation;
 pub use words::{count, plural, say};

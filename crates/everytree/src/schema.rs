@@ -229,6 +229,16 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
+/// How a cell would be written where it stands among texts: `True`, and 1 for 1.0.
+fn otherwise(cell: Cell<'_>) -> Option<String> {
+    match cell {
+        Cell::Boolean(value) => Some(if value { "True" } else { "False" }.to_owned()),
+        Cell::Real(value) if value.fract() == 0.0 && value.abs() < 1e15 => Some(format!("{value:.0}")),
+        Cell::Integer(value) => Some(format!("{value}.0")),
+        _ => None,
+    }
+}
+
 /// Looks the code of a cell up.
 pub struct Encoder<'a> {
     variables: Vec<Lookup<'a>>,
@@ -314,7 +324,10 @@ impl<'a> Encoder<'a> {
                 number().map(|x| edges.partition_point(|&edge| edge <= x) as u16).or_else(name)
             }
             (Lookup::Texts(codes), Cell::Field(text) | Cell::Text(text)) => codes.get(text).copied(),
-            (Lookup::Texts(codes), other) => codes.get(other.to_string().as_str()).copied(),
+            (Lookup::Texts(codes), other) => {
+                let code = |text: String| codes.get(text.as_str()).copied();
+                code(other.to_string()).or_else(|| code(otherwise(other)?))
+            }
         };
         code.map_or(Encoded::Unknown, Encoded::State)
     }
@@ -323,6 +336,26 @@ impl<'a> Encoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn typed_cells_are_found_among_texts() {
+        let texts = ["1", "2.0", "False", "x"].map(str::to_owned).to_vec();
+        let variable = Variable { name: "x".into(), states: States::Texts(texts), missing: false };
+        let schema = Schema { variables: vec![variable], header: true, missing: vec![String::new()] };
+        let encoder = Encoder::new(&schema);
+        for (cell, found) in [
+            (Cell::Integer(1), Encoded::State(0)),
+            (Cell::Real(1.0), Encoded::State(0)),
+            (Cell::Integer(2), Encoded::State(1)),
+            (Cell::Real(2.0), Encoded::State(1)),
+            (Cell::Boolean(false), Encoded::State(2)),
+            (Cell::Boolean(true), Encoded::Unknown),
+            (Cell::Real(1.5), Encoded::Unknown),
+            (Cell::Text("x"), Encoded::State(3)),
+        ] {
+            assert_eq!(encoder.encode(0, cell), found, "{cell:?}");
+        }
+    }
 
     #[test]
     fn a_cell_of_a_state_has_that_state() {

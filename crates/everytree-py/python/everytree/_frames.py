@@ -25,11 +25,34 @@ class Look:
     named: bool  #: does the table have names of its own?
     #: of columns with values of several types: the values by their text
     originals: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: columns of text: "True" is not True there
+    texts: set[str] = field(default_factory=set)
+
+    @property
+    def continuous(self) -> list[str]:
+        """Columns of floating-point type."""
+        return [name for name, kind in zip(self.names, self.types) if _is_float(kind)]
+
+    def and_also(self, table: Any, name: str, values: np.ndarray) -> Any:
+        """The table as the core takes it, with one more column."""
+        column = _column(self, name, values)
+        self.names, self.labels, self.types = [*self.names, name], [*self.labels, name], [*self.types, None]
+        if self.kind == "numpy":
+            self.types[-1] = values.dtype
+        return [*table, column] if isinstance(table, list) else (table, [column])
 
 
 def _module(name: str) -> Any:
     """A library, if whoever made the table has loaded it."""
     return sys.modules.get(name)
+
+
+def _is_float(kind: Any) -> bool:
+    if isinstance(kind, np.dtype):
+        return kind.kind == "f"
+    if hasattr(kind, "is_float"):  # polars
+        return bool(kind.is_float())
+    return str(kind).lower() in ("float32", "float64", "float", "double", "halffloat")
 
 
 def _is_pandas(table: Any) -> bool:
@@ -46,12 +69,19 @@ def look(table: Any) -> tuple[Look, Any]:
     """What a table is like, and the table as the core takes it."""
     if isinstance(table, Look):
         raise TypeError("a table is needed")
+    # Before dicts: a sparse array may be one.
+    if hasattr(table, "tocsr"):
+        raise TypeError(
+            "Sparse data was passed, but dense data is required. Use '.toarray()' to convert to a dense numpy array."
+        )
     if _is_polars(table):
         if hasattr(table, "collect"):
             table = table.collect()
         names = list(table.columns)
         kinds = list(table.schema.values())
-        return Look("polars", names, names, kinds, table.height, True), table.__arrow_c_stream__()
+        made = Look("polars", names, names, kinds, table.height, True)
+        made.texts = {name for name, kind in zip(names, kinds) if not (kind.is_numeric() or str(kind) == "Boolean")}
+        return made, table.__arrow_c_stream__()
     if _is_pandas(table):
         return _pandas(table)
     if isinstance(table, dict):
@@ -86,6 +116,7 @@ def _series(made: Look, name: str, series: Any) -> tuple[str, str, Any, Any]:
         categories = dtype.categories
         codes = np.ascontiguousarray(series.cat.codes.to_numpy(), dtype=np.int32)
         if all(isinstance(category, str) for category in categories):
+            made.texts.add(name)
             return name, "codes", (codes, list(categories)), None
         values = np.array([*categories.astype(object), None], dtype=object)[codes]
         return _objects(made, name, values.tolist())
@@ -106,10 +137,6 @@ def _series(made: Look, name: str, series: Any) -> tuple[str, str, Any, Any]:
 
 
 def _array(table: Any) -> tuple[Look, Any]:
-    if hasattr(table, "tocsr") or hasattr(table, "todense"):
-        raise TypeError(
-            "Sparse data was passed, but dense data is required. Use '.toarray()' to convert to a dense numpy array."
-        )
     array = np.asarray(table)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported\n" + str(array))
@@ -160,6 +187,8 @@ def _column(made: Look, name: str, values: np.ndarray) -> tuple[str, str, Any, A
 
 def _objects(made: Look, name: str, values: list[Any]) -> tuple[str, str, Any, Any]:
     kinds = {type(value) for value in values if value is not None}
+    if any(issubclass(kind, str) for kind in kinds):
+        made.texts.add(name)
     if len(kinds) > 1:
         made.originals[name] = {text(value): value for value in values}
     return name, "objects", values, None
@@ -175,6 +204,7 @@ def _arrow(table: Any) -> tuple[Look, Any]:
     if pyarrow is not None and isinstance(table, pyarrow.Table):
         names = list(table.column_names)
         made = Look("arrow", names, names, list(table.schema.types), table.num_rows, True)
+        made.texts = {name for name, kind in zip(names, made.types) if "string" in str(kind)}
         return made, table.__arrow_c_stream__()
     # Whoever has only the interface (a relation of DuckDB, say) can be looked at once.
     columns = getattr(table, "columns", None)
@@ -194,7 +224,13 @@ def text(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "True" if value else "False"
     if isinstance(value, (float, np.floating)):
-        return "" if np.isnan(value) else str(value) if isinstance(value, np.floating) and value.itemsize < 8 else repr(float(value))
+        return (
+            ""
+            if np.isnan(value)
+            else str(value)
+            if isinstance(value, np.floating) and value.itemsize < 8
+            else repr(float(value))
+        )
     return str(value)
 
 
@@ -207,11 +243,12 @@ class Values:
     binned: bool
 
     @classmethod
-    def of(cls, variable: dict[str, Any], originals: dict[str, dict[str, Any]]) -> Values:
-        (kind, states), = variable["states"].items()
+    def of(cls, variable: dict[str, Any], made: Look | None) -> Values:
+        ((kind, states),) = variable["states"].items()
         binned = kind == "bins"
         if kind == "booleans":
-            values: list[Any] = [False, True]
+            text = made is not None and variable["name"] in made.texts
+            values: list[Any] = list(states) if text else [False, True]
         elif binned:
             cells = variable["cells"][: len(states) + 1]
             values = [float(cell) for cell in cells]
@@ -219,7 +256,7 @@ class Values:
                 values = [int(value) for value in values]
         else:
             values = list(states)
-        known = originals.get(variable["name"])
+        known = made.originals.get(variable["name"]) if made is not None else None
         if known and kind == "texts":
             values = [known.get(value, value) for value in values]
         return cls(variable["name"], values + [None] * bool(variable["missing"]), binned)
@@ -264,9 +301,7 @@ def build(made: Look | None, columns: dict[str, np.ndarray]) -> Any:
     if made.kind == "polars":
         import polars
 
-        return polars.DataFrame(
-            [_as_polars(name, values, types.get(name)) for name, values in columns.items()]
-        )
+        return polars.DataFrame([_as_polars(name, values, types.get(name)) for name, values in columns.items()])
     if made.kind == "arrow" and _importable("pyarrow"):
         import pyarrow
 
@@ -284,7 +319,7 @@ def build(made: Look | None, columns: dict[str, np.ndarray]) -> Any:
         for place, values in enumerate(simple):
             out[:, place] = values
         return out
-    return {labels.get(name, name): plain(values).tolist() for name, values in columns.items()}
+    return {labels.get(name, name): values.tolist() for name, values in columns.items()}
 
 
 def _importable(name: str) -> bool:
@@ -298,6 +333,8 @@ def _importable(name: str) -> bool:
 def _as_pandas(values: np.ndarray, dtype: Any) -> Any:
     import pandas
 
+    if dtype == object:
+        return pandas.Series(values, dtype=object)
     simple = plain(values)
     if dtype is None:
         return pandas.Series(simple)

@@ -1,0 +1,39 @@
+"""Mixtures of all trees: exactly normalised density models of discrete tables.
+
+>>> import everytree
+>>> table = {"smoker": ["yes", "no"] * 50, "cough": ["yes", "no"] * 45 + ["no", "yes"] * 5}
+>>> model = everytree.MixtureOfAllTrees().fit(table)
+>>> model.score_samples(table).shape
+(100,)
+"""
+
+from ._classifier import MixtureOfAllTreesClassifier
+from ._core import __version__
+from ._errors import ImpossibleEvidence, UnknownColumn
+from ._estimators import (
+    ChowLiuTree,
+    HiddenChowLiuTree,
+    IndependentColumns,
+    MixtureOfAllTrees,
+    MixtureOfTrees,
+    load,
+)
+from ._results import Answer, LogProb, MostProbable, Query, Surprise
+
+__all__ = [
+    "Answer",
+    "ChowLiuTree",
+    "HiddenChowLiuTree",
+    "ImpossibleEvidence",
+    "IndependentColumns",
+    "LogProb",
+    "MixtureOfAllTrees",
+    "MixtureOfAllTreesClassifier",
+    "MixtureOfTrees",
+    "MostProbable",
+    "Query",
+    "Surprise",
+    "UnknownColumn",
+    "__version__",
+    "load",
+]

@@ -1,0 +1,121 @@
+"""Answers, small and printable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Iterator
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The probability of one value of a column."""
+
+    column: str
+    value: Any  #: None is a missing cell
+    probability: float
+    standard_error: float  #: 0 where it is exact
+
+
+@dataclass(frozen=True)
+class Query:
+    """Probabilities given what is known.
+
+    ``query[column]`` is a dict of probabilities by value, ``query[column, value]`` one of them.
+    """
+
+    answers: list[Answer]
+    method: str  #: "exact", "collapsed", "tilted", …
+    trees: int  #: random trees behind the answer
+    effective_sample_size: float  #: what they are worth in independent ones
+    log_evidence: float  #: log-probability of what is known
+    log_evidence_standard_error: float
+    r_hat: float | None = None  #: of chains; near 1 where they agree
+    edges: list[tuple[str | None, str, float, float]] | None = None  #: from (None: a root), to, probability, error
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple) and len(key) == 2:
+            column, value = key
+            for answer in self.answers:
+                if answer.column == column and answer.value == value:
+                    return answer.probability
+            raise KeyError(key)
+        found = {answer.value: answer.probability for answer in self.answers if answer.column == key}
+        if not found:
+            raise KeyError(key)
+        return found
+
+    def standard_error(self, column: str, value: Any) -> float:
+        """The standard error of one probability."""
+        for answer in self.answers:
+            if answer.column == column and answer.value == value:
+                return answer.standard_error
+        raise KeyError((column, value))
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __repr__(self) -> str:
+        width = max((len(answer.column) for answer in self.answers), default=0)
+        shown = ["(missing)" if answer.value is None else str(answer.value) for answer in self.answers]
+        values = max(map(len, shown), default=0)
+        lines = []
+        last = None
+        for answer, value in zip(self.answers, shown):
+            name = "" if answer.column == last else answer.column
+            last = answer.column
+            error = f" ± {answer.standard_error:.4f}" if answer.standard_error else ""
+            lines.append(f"{name:<{width}}  {value:<{values}}  {answer.probability:.4f}{error}")
+        if self.method == "exact":
+            lines.append(f"exact; log-probability of what is known: {self.log_evidence:.4f}")
+        else:
+            lines.append(
+                f"{self.trees:,} trees ({self.method}), worth {self.effective_sample_size:,.0f} independent ones; "
+                f"log-probability of what is known: {self.log_evidence:.4f} ± {self.log_evidence_standard_error:.4f}"
+            )
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class LogProb:
+    """Log-probabilities of rows, in nats, with standard errors (0 where they are exact)."""
+
+    log_prob: np.ndarray
+    standard_error: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self.log_prob, dtype=dtype)
+
+    def __len__(self) -> int:
+        return len(self.log_prob)
+
+
+@dataclass(frozen=True)
+class MostProbable:
+    """The most probable rows, the most probable first."""
+
+    rows: Any  #: a table of the kind that was learned from
+    log_prob: np.ndarray
+    proven: np.ndarray  #: was every row looked at?
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """How surprising rows and their cells are, in nats."""
+
+    rows: np.ndarray
+    cells: np.ndarray  #: one column for each of ``columns``; NaN where a cell is missing
+    columns: list[str]
+
+    def top(self, n: int = 10, cells: int = 3) -> list[tuple[int, float, list[tuple[str, float]]]]:
+        """The n most surprising rows: number, surprise, and the cells that stand out most in each."""
+        found = []
+        for row in np.argsort(-self.rows, kind="stable")[:n]:
+            own = np.nan_to_num(self.cells[row], nan=-1.0)
+            most = np.argsort(-own, kind="stable")[:cells]
+            found.append((int(row), float(self.rows[row]), [(self.columns[c], float(own[c])) for c in most]))
+        return found

@@ -1,0 +1,165 @@
+"""Learning from outside: callbacks, interrupts, time, threads, pictures."""
+
+import os
+import signal
+import threading
+import time
+import warnings
+import xml.dom.minidom
+
+import numpy as np
+import pytest
+from conftest import survey
+
+import everytree
+
+
+def slow_table(rows=3000, columns=60):
+    return np.random.default_rng(0).integers(0, 2, size=(rows, columns))
+
+
+def test_callbacks_hear_every_epoch_and_may_stop():
+    events = []
+    model = everytree.MixtureOfAllTrees(epochs=4).fit(survey(200), callbacks=events.append)
+    assert [event["epoch"] for event in events] == [0, 1, 2, 3, 4]
+    assert [event["valid"] for event in events] == [epoch["valid"] for epoch in model.history_]
+    assert model.stopped_by_ == "done"
+    model = everytree.MixtureOfAllTrees(epochs=50).fit(survey(200), callbacks=[lambda event: event["epoch"] < 3])
+    assert model.stopped_by_ == "stopped" and len(model.history_) <= 6
+    with pytest.raises(ZeroDivisionError):
+        everytree.MixtureOfAllTrees().fit(survey(200), callbacks=lambda event: 1 / 0)
+
+
+def test_an_interrupt_keeps_the_best_model():
+    def interrupt():
+        time.sleep(0.7)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    killer = threading.Thread(target=interrupt)
+    killer.start()
+    with pytest.warns(UserWarning, match="interrupted: the best model so far is kept"):
+        model = everytree.MixtureOfAllTrees(epochs=100_000, batch=64).fit(slow_table())
+    killer.join()
+    assert model.stopped_by_ == "interrupted"
+    assert np.isfinite(model.score(slow_table(10)))
+
+
+def test_time_runs_out():
+    model = everytree.MixtureOfAllTrees(epochs=100_000, batch=64, timeout=0.5).fit(slow_table())
+    assert model.stopped_by_ == "timeout" and len(model.history_) > 1
+
+
+def test_threads_do_not_matter_and_do_not_block_python():
+    table = slow_table(800, 30)
+    one, two = (everytree.MixtureOfAllTrees(epochs=3, threads=threads).fit(table) for threads in (1, 2))
+    assert one._model.to_bytes() == two._model.to_bytes()
+    ticks = []
+    done = threading.Event()
+
+    def tick():
+        while not done.wait(0.01):
+            ticks.append(1)
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    begin = time.monotonic()
+    everytree.MixtureOfAllTrees(epochs=100_000, timeout=1.0, batch=64).fit(table)
+    elapsed = time.monotonic() - begin
+    done.set()
+    ticker.join()
+    # Python goes on meanwhile: a tenth of the ticks would show that the interpreter is let go.
+    assert len(ticks) > elapsed / 0.01 / 10
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"family": "oak"}, "oak"),
+        ({"components": 0}, "components 0: a number from 1"),
+        ({"components": "many"}, "components many"),
+        ({"lr": -1.0}, "learning rate"),
+        ({"smoothing": 0.0}, "smoothing 0: must be positive"),
+        ({"max_states": 1}, "max_states 1: between 2"),
+        ({"missing": "drop"}, "missing drop: category, marginalise or error"),
+        ({"holdout": 2.0}, "holdout 2: between 0 and 1"),
+        ({"threads": 0}, "threads 0"),
+        ({"bins": {"region": 4}}, 'column "region" cannot be cut into bins'),
+        ({"blocks": "colour_*"}, r"group colour_\*: 0 columns"),
+        ({"blocks": [["smoker", "colour"]]}, 'no column "colour"'),
+        ({"init": "zeros"}, "init 'zeros'"),
+        ({"random_state": "seed"}, "random_state"),
+        ({"family": "chow-liu", "components": 2}, "family chow-liu: is one tree"),
+        ({"device": "abacus"}, "device 'abacus'"),
+    ],
+)
+def test_mistakes_are_named(keywords, words):
+    with pytest.raises(ValueError, match=words):
+        everytree.MixtureOfAllTrees(**keywords).fit(survey(100))
+
+
+def test_questions_that_make_no_sense_are_named():
+    model = everytree.ChowLiuTree().fit({"a": [0, 1] * 50, "b": [0, 1] * 50})
+    with pytest.raises(ValueError, match="n -1"):
+        model.sample(-1)
+    with pytest.raises(TypeError, match="given: a dict"):
+        model.query(["a"])
+    with pytest.raises(ValueError, match="at least one value"):
+        model.query({"a": []})
+    with pytest.raises(ValueError, match="method guess"):
+        model.query({"a": 0}, method="guess")
+
+
+def test_numbers_are_binned_and_said():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    model = everytree.MixtureOfAllTrees(epochs=3).fit(X)
+    assert all("cut into 8 quantile bins" in note for note in model.notes_)
+    assert [len(values) for values in model.states_.values()] == [8, 8, 8]
+    drawn = model.sample(20)
+    assert drawn.dtype == np.float64 and np.isfinite(model.score_samples(drawn)).all()
+    assert np.isfinite(model.score_samples(rng.normal(size=(50, 3)) * 100)).all()
+    model = everytree.MixtureOfAllTrees(epochs=3, bins=4).fit(X[:30])
+    assert [len(values) for values in model.states_.values()] == [4, 4, 4]
+
+
+def test_a_notebook_shows_a_picture(model):
+    page = model._repr_html_()
+    assert "everytree.MixtureOfAllTrees" not in page and "MixtureOfAllTrees" in page
+    pictures = page.split("<svg")[1:]
+    assert len(pictures) == 2
+    for picture in pictures:
+        xml.dom.minidom.parseString("<svg" + picture.split("</svg>")[0] + "</svg>")
+    assert "not fitted" in everytree.MixtureOfAllTrees()._repr_html_()
+    hostile = {"<script>": [0, 1] * 20, "b": [0, 1] * 20}
+    assert "<script>" not in everytree.MixtureOfAllTrees(epochs=2).fit(hostile)._repr_html_()
+    wide = everytree.ChowLiuTree().fit(slow_table(200, 60))
+    assert wide._repr_html_().count("<circle") <= 41
+
+
+def test_plots(model):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    assert len(model.plot_edges().texts) >= 5
+    assert len(model.plot_history().lines) == 3
+
+
+def test_edges(model):
+    assert model.edge_probabilities_.shape == (5, 5)
+    # Every column has a parent or is a root.
+    assert np.allclose(model.edge_probabilities_.sum(axis=1), 1, atol=1e-6)
+    u, v, p = model.edges_[0]
+    names = list(model.states_)
+    assert model.edge_probabilities_[names.index(v), names.index(u)] == pytest.approx(p)
+    undirected = everytree.MixtureOfAllTrees(epochs=3).fit(survey(300))
+    assert np.array_equal(undirected.edge_probabilities_, undirected.edge_probabilities_.T)
+    assert undirected.edge_probabilities_.sum() == pytest.approx(2 * 4, abs=1e-6)
+    explained = model.query({"cough": "yes"}, ["smoker"], edges=True).edges
+    assert sum(p for _, _, p, _ in explained) == pytest.approx(5, abs=1e-3)
+
+
+def test_progress_is_one_line(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        everytree.MixtureOfAllTrees(epochs=400, verbose=True).fit(slow_table(400, 20))
+    shown = capsys.readouterr()
+    assert "\n" not in shown.err and "epoch" in shown.err and "left" in shown.err
