@@ -2,14 +2,17 @@
 
 mod bench;
 mod docs;
+mod python;
 
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
-cargo xtask test            format, links, lints, and every test (documentation and command line included)
+cargo xtask test            format, links, lints, and every test (documentation, command line and Python included)
+            --full          also the Python package inside Spark and Ray, and the notebooks under examples
+cargo xtask wheel           the Python wheel, under target/python/wheel/wheels
 cargo xtask docs            the book under target/book (installs mdBook under target/tools the first time)
 cargo xtask bench           benches of the engine, random trees, learning and inference, as tables
-cargo xtask bench NAME [N…] one bench (engine, cutover, trees, learning, inference), at the sizes N only
+cargo xtask bench NAME [N…] one bench (engine, cutover, trees, learning, inference, python), at the sizes N only
             --csv FILE      also write the lines as CSV, with the machine they came from
 cargo xtask fuzz [SECONDS]  damaged model files against the loader, for a minute or as long as told";
 
@@ -22,7 +25,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["test"] => test(),
+        ["test"] => test(false),
+        ["test", "--full"] => test(true),
+        ["wheel"] => python::wheel(),
+        ["bench", "python"] => python::bench(None),
+        ["bench", "python", "--csv", csv] => python::bench(Some(csv)),
         ["docs"] => docs::build(),
         ["bench", rest @ ..] => bench::bench(rest),
         ["fuzz"] => fuzz("60"),
@@ -36,13 +43,14 @@ fn main() -> ExitCode {
 }
 
 /// What must pass before anything is submitted.
-fn test() -> bool {
+fn test(full: bool) -> bool {
     let lints = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
     cargo(&["fmt", "--all", "--", "--check"])
         && docs::check()
         && cargo(&lints)
         && cargo(&["test", "--workspace"])
         && cargo_with(&[("RUSTDOCFLAGS", "--deny warnings")], &["doc", "--workspace", "--no-deps"])
+        && python::test(full)
 }
 
 /// Another seed every time.

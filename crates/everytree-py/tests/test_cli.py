@@ -4,13 +4,12 @@ import csv
 import io
 import json
 
+import everytree
 import numpy as np
 import pandas
 import polars
 import pytest
 from conftest import survey
-
-import everytree
 
 FITS = [
     ({}, []),
@@ -88,15 +87,11 @@ def test_holes_are_filled_alike(tmp_path, command, saved, model, how):
     cli = pandas.read_csv(tmp_path / "whole.csv")
     assert not filled.isna().any().any()
     for name in frame:
-        assert filled[name].astype(str).str.lower().tolist() == cli[name].astype(
-            str
-        ).str.lower().tolist() or np.allclose(filled[name].astype(float), cli[name].astype(float))
+        assert filled[name].astype(str).str.lower().tolist() == cli[name].astype(str).str.lower().tolist() or np.allclose(
+            filled[name].astype(float), cli[name].astype(float)
+        )
     untouched = frame.notna()
-    assert (
-        (filled.where(untouched).astype(object).fillna("") == frame.where(untouched).astype(object).fillna(""))
-        .all()
-        .all()
-    )
+    assert (filled.where(untouched).astype(object).fillna("") == frame.where(untouched).astype(object).fillna("")).all().all()
 
 
 def test_errors_have_the_same_words(tmp_path, command, saved, model):

@@ -2,11 +2,10 @@
 
 import itertools
 
+import everytree
 import numpy as np
 import pytest
 from conftest import survey
-
-import everytree
 
 MODELS = {
     "moat": everytree.MixtureOfAllTrees(epochs=8),

@@ -3,6 +3,7 @@
 import warnings
 
 import duckdb
+import everytree
 import numpy as np
 import pandas
 import polars
@@ -11,8 +12,6 @@ import pytest
 from conftest import survey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-import everytree
 
 CHEAP = everytree.ChowLiuTree()
 
@@ -135,9 +134,7 @@ def test_mixed_types_come_back():
     with pytest.raises(ValueError, match="1 is there as int and as str; make the column one type"):
         everytree.ChowLiuTree().fit({"mixed": [1, "1"] * 20, "y": [0, 1] * 20})
     with pytest.raises(ValueError, match='column "when" has type'):
-        everytree.ChowLiuTree().fit(
-            pandas.DataFrame({"when": pandas.to_datetime(["2020-01-01"] * 20), "y": [0, 1] * 10})
-        )
+        everytree.ChowLiuTree().fit(pandas.DataFrame({"when": pandas.to_datetime(["2020-01-01"] * 20), "y": [0, 1] * 10}))
     with pytest.raises(ValueError, match='column "what" has type dict'):
         everytree.ChowLiuTree().fit({"what": [{}, {}] * 10, "y": [0, 1] * 10})
 
@@ -200,10 +197,7 @@ CELLS = {
 def frames(draw):
     rows = draw(st.integers(2, 12))
     names = draw(st.lists(st.sampled_from(["a", "b", "c", "", "d e"]), min_size=2, max_size=4, unique=True))
-    return {
-        name: draw(st.lists(CELLS[draw(st.sampled_from(sorted(CELLS)))], min_size=rows, max_size=rows))
-        for name in names
-    }
+    return {name: draw(st.lists(CELLS[draw(st.sampled_from(sorted(CELLS)))], min_size=rows, max_size=rows)) for name in names}
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)

@@ -7,11 +7,10 @@ import time
 import warnings
 import xml.dom.minidom
 
+import everytree
 import numpy as np
 import pytest
 from conftest import survey
-
-import everytree
 
 
 def slow_table(rows=3000, columns=60):

@@ -2,12 +2,11 @@
 
 import itertools
 
+import everytree
 import numpy as np
 import pandas
 import pytest
 from conftest import survey
-
-import everytree
 
 pytest.importorskip("pgmpy")
 

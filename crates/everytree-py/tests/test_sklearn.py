@@ -2,6 +2,7 @@
 
 import pickle
 
+import everytree
 import numpy as np
 import pytest
 from conftest import survey
@@ -11,8 +12,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
-
-import everytree
 
 ESTIMATORS = [
     everytree.MixtureOfAllTrees(),

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
 from . import _frames
 from ._errors import not_fitted
-from ._estimators import MixtureOfAllTrees, _keep, _Parameters, _weights
+from ._estimators import MixtureOfAllTrees
+from ._parameters import Parameters, keep, weights_of
 
 __all__ = ["MixtureOfAllTreesClassifier"]
 
 
-class MixtureOfAllTreesClassifier(_Parameters):
+class MixtureOfAllTreesClassifier(Parameters):
     """A classifier: the label given the features, exactly, from the joint distribution of both.
 
     Missing features need no special care, and the probabilities are as good as the joint model is.
@@ -75,29 +77,27 @@ class MixtureOfAllTreesClassifier(_Parameters):
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
-        _keep(self, locals())
+        keep(self, locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callbacks: Any = None) -> Any:
+    max_states: int
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callbacks: Any = None) -> Self:
         """Learns the joint distribution of features and label."""
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         made, _ = _frames.look(X)
         labels = _labels(y, made.rows)
         if not len(labels):
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(made.names)})) while a minimum of 1 is required."
-            )
+            raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(made.names)})) while a minimum of 1 is required.")
         if not made.names:
             raise ValueError(f"0 feature(s) (shape=({made.rows}, 0)) while a minimum of 1 is required.")
-        weights = _weights(sample_weight, made.rows)
+        weights = weights_of(sample_weight, made.rows)
         seen = np.unique(labels if weights is None else labels[weights > 0])
         classes = np.unique(labels)
         if not len(seen):
             raise ValueError("all weights are zero: there is nothing to learn from")
         if len(seen) < 2:
-            raise ValueError(
-                f"there is only one class, {seen.tolist()}; a classifier needs samples of at least 2 classes"
-            )
+            raise ValueError(f"there is only one class, {seen.tolist()}; a classifier needs samples of at least 2 classes")
         if len(classes) > self.max_states:
             raise ValueError(
                 f"Unknown label type: {len(classes)} different labels are more than max_states={self.max_states}; "
@@ -117,9 +117,7 @@ class MixtureOfAllTreesClassifier(_Parameters):
     def _become(self, joint: MixtureOfAllTrees, name: str, classes: np.ndarray, made: _frames.Look) -> None:
         states = [value for value in joint.states_[name] if value is not None]
         if len(states) != len(classes):
-            raise ValueError(
-                f"labels such as {joint.na or 'NA'} stand for missing cells; give na=[] to have them as labels"
-            )
+            raise ValueError(f"labels such as {joint.na or 'NA'} stand for missing cells; give na=[] to have them as labels")
         self.joint_ = joint
         self.label_ = name
         self.classes_ = classes
@@ -183,7 +181,7 @@ def _labels(y: Any, rows: int) -> np.ndarray:
         try:
             from sklearn.exceptions import DataConversionWarning as Category
         except ImportError:
-            Category = UserWarning  # type: ignore[assignment, misc]
+            Category = UserWarning
         warnings.warn("A column-vector y was passed when a 1d array was expected.", Category, stacklevel=3)
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -197,7 +195,5 @@ def _labels(y: Any, rows: int) -> np.ndarray:
     if labels.dtype == object:
         simple = _frames.plain(labels)
         kinds = {type(label) for label in labels}
-        labels = (
-            simple if len(kinds) == 1 and simple.dtype != object else labels.astype(str) if kinds == {str} else labels
-        )
+        labels = simple if len(kinds) == 1 and simple.dtype != object else labels.astype(str) if kinds == {str} else labels
     return labels

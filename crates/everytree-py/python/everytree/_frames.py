@@ -333,7 +333,7 @@ def _importable(name: str) -> bool:
 def _as_pandas(values: np.ndarray, dtype: Any) -> Any:
     import pandas
 
-    if dtype == object:
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
         return pandas.Series(values, dtype=object)
     simple = plain(values)
     if dtype is None:
@@ -362,10 +362,10 @@ def _as_arrow(values: np.ndarray, dtype: Any) -> Any:
     return pyarrow.array(values.tolist(), type=dtype)
 
 
-def fill(table: Any, made: Look, rows: np.ndarray, columns: np.ndarray, values: list[Any]) -> Any:
+def fill(table: Any, made: Look, rows: list[int], columns: list[str], values: list[Any]) -> Any:
     """A copy of the table with these cells filled."""
     by_column: dict[str, tuple[list[int], list[Any]]] = {}
-    for row, name, value in zip(rows.tolist(), columns, values):
+    for row, name, value in zip(rows, columns, values):
         places, some = by_column.setdefault(name, ([], []))
         places.append(row)
         some.append(value)

@@ -54,9 +54,7 @@ def graph(estimator: Any, width: int = 430, height: int = 320) -> str:
     directed = estimator._about["directed"]
     probabilities = estimator.edge_probabilities_
     edges = _graph.strongest(probabilities, directed, 3 * _MOST_VERTICES)
-    shown = sorted({vertex for u, v, _ in edges for vertex in (u, v)}) or list(
-        range(min(len(probabilities), _MOST_VERTICES))
-    )
+    shown = sorted({vertex for u, v, _ in edges for vertex in (u, v)}) or list(range(min(len(probabilities), _MOST_VERTICES)))
     if len(shown) > _MOST_VERTICES:
         # The vertices of the strongest edges.
         kept: list[int] = []

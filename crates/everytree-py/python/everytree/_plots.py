@@ -33,9 +33,7 @@ def edges(estimator: Any, ax: Any, most: int) -> Any:
         ax.plot(points[:, 0], points[:, 1], "o", color="#3b82c4")
     for vertex in shown:
         x, y = points[place[vertex]]
-        ax.annotate(
-            estimator.blocks_[vertex], (x, y), textcoords="offset points", xytext=(0, 7), ha="center", fontsize=9
-        )
+        ax.annotate(estimator.blocks_[vertex], (x, y), textcoords="offset points", xytext=(0, 7), ha="center", fontsize=9)
     ax.margins(0.15)
     ax.set_axis_off()
     return ax

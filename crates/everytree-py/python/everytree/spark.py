@@ -5,7 +5,8 @@ Spark itself is not needed to import this: it comes with the frame.
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from . import _worker
 

@@ -1,0 +1,413 @@
+"""Everything that a learned model can be asked."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core, _frames, _html, _plots
+from ._errors import UnknownColumn, not_fitted
+from ._parameters import count, seed
+from ._results import Answer, LogProb, MostProbable, Query, Surprise
+
+Given = Mapping[Any, Any]
+
+
+class Asking:
+    """Questions to a model; learning is another matter."""
+
+    random_state: Any
+    threads: Any
+    n_features_in_: int
+    _model: _core.Model | None = None
+    _look: _frames.Look | None = None
+    _values: list[_frames.Values]
+    _places: dict[Any, int]
+
+    # Scores -----------------------------------------------------------------------------------------------------------
+
+    def score_samples(
+        self,
+        X: Any,
+        *,
+        missing_as_state: bool = False,
+        unknown: str = "error",
+        tolerance: float = 0.05,
+        trees: int = 20_000,
+        random_state: Any = None,
+    ) -> np.ndarray:
+        """The log-likelihood of every row, in nats.
+
+        Exact for complete rows. Of a row with missing cells it is the log-probability of what was observed: exact in families
+        of one tree and where few cells are missing, otherwise estimated; :meth:`log_prob` has the standard errors.
+        """
+        return self.log_prob(
+            X,
+            missing_as_state=missing_as_state,
+            unknown=unknown,
+            tolerance=tolerance,
+            trees=trees,
+            random_state=random_state,
+        ).log_prob
+
+    def log_prob(
+        self,
+        X: Any,
+        *,
+        missing_as_state: bool = False,
+        unknown: str = "error",
+        tolerance: float = 0.05,
+        trees: int = 20_000,
+        random_state: Any = None,
+    ) -> LogProb:
+        """The log-probability of what was observed of every row, with standard errors (0 where it is exact).
+
+        Parameters
+        ----------
+        X : table
+        missing_as_state : bool
+            Score a missing cell as the state "missing", where training had missing cells in its column.
+        unknown : "error" or "unobserved"
+            What to do with a label that the model does not know.
+        tolerance : float
+            Standard error that is good enough.
+        trees : int
+            Most random trees for one row.
+        random_state : int, optional
+        """
+        model = self._fitted()
+        table = self._table(X)
+        how = self._how(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown=unknown)
+        scores, errors, _ = model.score(table, how)
+        values = np.frombuffer(scores)
+        deviations = np.frombuffer(errors) if len(errors) else np.zeros(len(values))
+        return LogProb(values, deviations)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The mean log-likelihood of the rows: larger is better."""
+        scores = self.score_samples(X)
+        if sample_weight is None:
+            return float(scores.mean())
+        return float(np.average(scores, weights=np.asarray(sample_weight, dtype=np.float64)))
+
+    def conditional(
+        self, X: Any, target: Any, *, tolerance: float = 0.02, trees: int = 20_000, random_state: Any = None
+    ) -> np.ndarray:
+        """The distribution of one column given the others, for every row.
+
+        Exact where all other cells are there. Columns of the result are the values of ``states_[target]`` (without missing).
+        X may have the column or not; what it holds there is not looked at.
+        """
+        model = self._fitted()
+        place = self._place(target)
+        name = self._values[place].name
+        table = self._table(X, without=name)
+        how = self._how(tolerance, trees, random_state, missing_as_state=False, unknown="error")
+        probabilities, _ = model.conditional(table, name, how)
+        states = len([value for value in self._values[place].values if value is not None])
+        return np.frombuffer(probabilities).reshape(-1, states)
+
+    def surprise(
+        self,
+        X: Any,
+        *,
+        missing_as_state: bool = False,
+        tolerance: float = 0.05,
+        trees: int = 20_000,
+        random_state: Any = None,
+    ) -> Surprise:
+        """How surprising every row is, and every cell of it given the others, in nats: for finding what is odd, and why.
+
+        ``rows`` is −log p(row); ``cells`` has −log p(cell | rest of the row) for every column, NaN where a cell is missing.
+        """
+        model = self._fitted()
+        table = self._table(X)
+        how = self._how(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown="error")
+        rows, cells = model.surprise(table, how)
+        names = [values.name for values in self._values]
+        return Surprise(np.frombuffer(rows), np.frombuffer(cells).reshape(-1, len(names)), names)
+
+    # Questions --------------------------------------------------------------------------------------------------------
+
+    def query(
+        self,
+        given: Given | None = None,
+        targets: Sequence[Any] | str | None = None,
+        *,
+        method: str = "auto",
+        tolerance: float = 0.005,
+        trees: int = 200_000,
+        missing_as_state: bool = False,
+        edges: bool = False,
+        random_state: Any = None,
+    ) -> Query:
+        """Probabilities of columns given the values of others.
+
+        Parameters
+        ----------
+        given : dict, optional
+            Values by column; a list of values where it is one of several; None for a missing cell.
+        targets : list, optional
+            Columns, or ``(column, value)``. By default every column that is not given.
+        method : str
+            "auto", "exact", "importance", "collapsed", "tilted", "gibbs" or "block-gibbs".
+        tolerance : float
+            Standard error that is good enough.
+        edges : bool
+            Also which columns explain which, given what is known.
+
+        Returns
+        -------
+        Query
+            Probabilities with standard errors, the effective sample size, and the probability of what is given.
+        """
+        model = self._fitted()
+        asked = None
+        if targets is not None:
+            listed = [targets] if isinstance(targets, (str, tuple)) and self._is_target(targets) else list(targets)
+            asked = [self._target(target) for target in listed]
+        how = self._how(
+            tolerance, trees, random_state, missing_as_state=bool(missing_as_state), method=method, edges=bool(edges)
+        )
+        found = json.loads(model.query(self._given(given), asked, how))
+        answers = [
+            Answer(name, self._values[self._places[name]].values[state], p, float("nan") if error is None else error)
+            for name, state, p, error in found["answers"]
+        ]
+        number = lambda value: float("nan") if value is None else value  # noqa: E731
+        return Query(
+            answers=answers,
+            method=found["method"],
+            trees=found["trees"],
+            effective_sample_size=number(found["effective_sample_size"]),
+            log_evidence=found["log_evidence"],
+            log_evidence_standard_error=number(found["log_evidence_standard_error"]),
+            r_hat=found["r_hat"],
+            edges=[tuple(edge) for edge in found["edges"]] if edges else None,
+        )
+
+    def sample(self, n: int = 1, given: Given | None = None, random_state: Any = None) -> Any:
+        """Draws rows, given the values of some columns or none; a table of the kind that the model has learned from.
+
+        Exact and independent without evidence. A number that was cut into bins comes as one in the middle of its bin.
+        """
+        model = self._fitted()
+        if not isinstance(n, (int, np.integer)) or n < 0:
+            raise ValueError(f"n {n!r}: a number of rows")
+        seed_ = seed(self.random_state if random_state is None else random_state)
+        how = json.dumps({"seed": seed_, "threads": count("threads", self.threads)})
+        codes, _ = model.sample(self._given(given), int(n), how)
+        return self._rows(codes)
+
+    def most_probable(
+        self,
+        given: Given | None = None,
+        n: int = 1,
+        *,
+        missing_as_state: bool = False,
+        trees: int = 1024,
+        random_state: Any = None,
+    ) -> MostProbable:
+        """The n most probable rows that agree with what is given, the most probable first.
+
+        ``proven`` says of each whether every row was looked at; otherwise it is the best that a search has found, with its
+        exact log-probability.
+        """
+        model = self._fitted()
+        how = self._how(0.005, trees, random_state, missing_as_state=bool(missing_as_state))
+        codes, logs, proven = model.most_probable(self._given(given), int(n), how)
+        return MostProbable(self._rows(codes), np.array(logs), np.array(proven, dtype=bool))
+
+    def impute(
+        self,
+        X: Any,
+        *,
+        how: str = "map",
+        unknown: str = "error",
+        return_probabilities: bool = False,
+        random_state: Any = None,
+    ) -> Any:
+        """A copy of the table with its missing cells filled; nothing else changes.
+
+        Parameters
+        ----------
+        X : table
+        how : "map", "sample" or "mean-state"
+            The most probable way to complete a row, one by chance, or each cell by itself (numbers: the value nearest to the
+            mean).
+        unknown : "error" or "unobserved"
+            What to do with a label that the model does not know; with "unobserved" it stays as it is.
+        return_probabilities : bool
+            Also a list of ``(row, column, value, probability, standard_error)``, one for every cell that was filled.
+        """
+        model = self._fitted()
+        made, table = _frames.look(X)
+        table = self._renamed(made, table)
+        told = {
+            "how": how,
+            "unknown": unknown,
+            "probabilities": bool(return_probabilities),
+            "seed": seed(self.random_state if random_state is None else random_state),
+            "threads": count("threads", self.threads),
+        }
+        *places, probabilities, errors = model.impute(table, json.dumps(told))
+        rows, variables, states = (np.frombuffer(some, dtype=np.int64).tolist() for some in places)
+        values = [self._values[v].values[s] for v, s in zip(variables, states)]
+        # The columns of the table, by the variables of the model.
+        names = made.names if made.named else [value.name for value in self._values]
+        back = dict(zip(names, made.names))
+        columns = [back.get(self._values[v].name, self._values[v].name) for v in variables]
+        filled = _frames.fill(X, made, rows, columns, values)
+        if not return_probabilities:
+            return filled
+        p, e = np.frombuffer(probabilities), np.frombuffer(errors)
+        cells = list(zip(rows, columns, values, p.tolist(), e.tolist()))
+        return filled, cells
+
+    def entropy(self, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None) -> tuple[float, float]:
+        """The entropy of the model in nats, and its standard error (0 where it is exact)."""
+        return self._fitted().figure("entropy", [], [], self._how(tolerance, trees, random_state))
+
+    def divergence(
+        self, other: Any, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
+    ) -> tuple[float, float]:
+        """The Kullback–Leibler divergence to another model of the same columns in nats, and its standard error."""
+        return self._fitted().divergence(other._fitted(), self._how(tolerance, trees, random_state))
+
+    def mutual_information(
+        self, one: Any, other: Any, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
+    ) -> tuple[float, float]:
+        """The mutual information of two columns in nats, and its standard error (0 where it is exact)."""
+        names = [self._values[self._place(column)].name for column in (one, other)]
+        return self._fitted().figure("mutual-information", names, [], self._how(tolerance, trees, random_state))
+
+    def probability(
+        self, given: Given, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
+    ) -> tuple[float, float]:
+        """The probability that columns have these values together, and its standard error (0 where it is exact)."""
+        how = self._how(tolerance, trees, random_state)
+        return self._fitted().figure("probability", [], self._given(given), how)
+
+    # Pictures ---------------------------------------------------------------------------------------------------------
+
+    def plot_edges(self, ax: Any = None, *, most: int = 60) -> Any:
+        """The dependency graph with matplotlib: the wider an edge, the more probable. Returns the axes."""
+        self._fitted()
+        return _plots.edges(self, ax, most)
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """The learning curve with matplotlib. Returns the axes."""
+        self._fitted()
+        return _plots.history(self, ax)
+
+    def _repr_html_(self) -> str:
+        return _html.page(self)
+
+    # Odds and ends ----------------------------------------------------------------------------------------------------
+
+    def _fitted(self) -> _core.Model:
+        if self._model is None:
+            raise not_fitted(self)
+        return self._model
+
+    def _how(self, tolerance: float, trees: int, random_state: Any, **more: Any) -> str:
+        seed_ = seed(self.random_state if random_state is None else random_state)
+        told = {
+            "tolerance": float(tolerance),
+            "trees": int(trees),
+            "seed": seed_,
+            "threads": count("threads", self.threads),
+            **more,
+        }
+        return json.dumps(told)
+
+    def _table(self, X: Any, without: str | None = None) -> Any:
+        made, table = _frames.look(X)
+        if made.rows == 0:
+            raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(made.names)})) while a minimum of 1 is required.")
+        return self._renamed(made, table, without)
+
+    def _renamed(self, made: _frames.Look, table: Any, without: str | None = None) -> Any:
+        """Columns are matched by name, or by place where one side has none."""
+        names = [values.name for values in self._values]
+        had_names = hasattr(self, "feature_names_in_")
+        if made.named and had_names:
+            return table
+        expected = self.n_features_in_
+        if len(made.names) == expected - 1 and without is not None:
+            names = [name for name in names if name != without]
+        elif len(made.names) != expected:
+            raise ValueError(
+                f"X has {len(made.names)} features, but {type(self).__name__} is expecting {expected} features as input."
+            )
+        if had_names != made.named and had_names:
+            warnings.warn(
+                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
+                UserWarning,
+                stacklevel=4,
+            )
+        elif had_names != made.named:
+            warnings.warn(
+                f"X has feature names, but {type(self).__name__} was fitted without feature names",
+                UserWarning,
+                stacklevel=4,
+            )
+        if isinstance(table, list):
+            return [(name, *column[1:]) for name, column in zip(names, table)]
+        if made.names == names:
+            return table
+        raise ValueError(f"columns {made.names[:5]}: the model was fitted without names; give it a numpy array")
+
+    def _place(self, column: Any) -> int:
+        if hashable(column) and column in self._places:
+            return self._places[column]
+        known = ", ".join(values.name for values in self._values[:20])
+        more = ", …" if len(self._values) > 20 else ""
+        raise UnknownColumn(f'there is no column "{column}"; the columns are {known}{more}')
+
+    def _given(self, given: Given | None) -> list[tuple[str, list[str]]]:
+        if given is None:
+            return []
+        if not isinstance(given, Mapping):
+            raise TypeError("given: a dict of values by column")
+        known = []
+        for column, value in given.items():
+            several = isinstance(value, (list, tuple, set, frozenset, np.ndarray))
+            texts = [_frames.text(one) for one in (value if several else [value])]
+            if not texts:
+                raise ValueError(f"given {column!r}: at least one value is needed")
+            known.append((self._values[self._place(column)].name, texts))
+        return known
+
+    def _is_target(self, target: Any) -> bool:
+        if hashable(target) and target in self._places:
+            return True
+        return isinstance(target, str) or (
+            isinstance(target, tuple)
+            and len(target) == 2
+            and target[0] in self._places
+            and not (hashable(target[1]) and target[1] in self._places)
+        )
+
+    def _target(self, target: Any) -> tuple[str, str | None]:
+        if isinstance(target, tuple) and target not in self._places:
+            column, value = target
+            return self._values[self._place(column)].name, _frames.text(value)
+        return self._values[self._place(target)].name, None
+
+    def _rows(self, codes: bytearray) -> Any:
+        table = np.frombuffer(codes, dtype=np.uint16).reshape(-1, len(self._values))
+        columns = {values.name: values.take(table[:, place]) for place, values in enumerate(self._values)}
+        return _frames.build(self._look, columns)
+
+
+def hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

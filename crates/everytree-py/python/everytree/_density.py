@@ -1,0 +1,259 @@
+"""Learning: from a table to an estimator that has a model."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from . import _core, _frames
+from ._asking import Asking, hashable
+from ._parameters import Parameters, count, jsonable, seed, weights_of
+from ._progress import Progress
+
+#: What a recipe says where nothing else is said.
+USUAL: dict[str, Any] = {
+    "family": "moat",
+    "components": None,
+    "hidden": None,
+    "pairs": "lambda",
+    "random": False,
+    "smoothing": 1.0,
+    "prior": None,
+    "shrinkage": None,
+    "optimiser": None,
+    "epochs": None,
+    "patience": None,
+    "batch": None,
+    "lr": None,
+    "cosine": False,
+    "average": None,
+    "precision": "f32",
+}
+
+Callback = Callable[[dict[str, Any]], Any]
+
+
+class Density(Parameters, Asking):
+    """What all density estimators share."""
+
+    # Parameters that every one of them has.
+    holdout: float
+    refit: bool
+    max_states: int
+    bins: Any
+    missing: str
+    na: Any
+    blocks: Any
+    block_states: Any
+    timeout: float | None
+    device: str
+    verbose: bool
+    notes_: list[str]
+
+    def _recipe(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        valid: Any = None,
+        callbacks: Callback | Iterable[Callback] | None = None,
+    ) -> Self:
+        """Learns from a table.
+
+        Parameters
+        ----------
+        X : table
+            Anything with the Arrow PyCapsule interface (polars, pyarrow, DuckDB), a pandas frame, a numpy array, or a dict of
+            lists. ``None``, ``NaN``, ``pd.NA`` and nulls are missing cells.
+        y : ignored
+        sample_weight : array of n_rows, optional
+            A row of weight 2 counts as two rows, one of weight 0 as none.
+        valid : table, optional
+            Rows that choose the best epoch and size. By default a tenth of the rows of X is held out (``holdout``).
+        callbacks : function or list of functions, optional
+            Called with a dict after every epoch (``epoch``, ``train``, ``valid``, …). One that returns ``False`` ends the fit;
+            the best model so far is kept.
+
+        Returns
+        -------
+        self
+
+        Notes
+        -----
+        Ctrl-C (or the stop button of a notebook) ends the fit and keeps the best model so far; ``stopped_by_`` tells.
+        """
+        return self._fit_with(X, None, sample_weight, callbacks, valid)
+
+    def _fit_with(
+        self, X: Any, label: tuple[str, np.ndarray] | None, sample_weight: Any, callbacks: Any, valid: Any = None
+    ) -> Self:
+        """Learns from a table, and from one more column if there is one."""
+        made, table = _frames.look(X)
+        if made.rows == 0:
+            raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(made.names)})) while a minimum of 1 is required.")
+        if made.kind != "arrow" and not made.names:
+            raise ValueError(f"0 feature(s) (shape=({made.rows}, 0)) while a minimum of 1 is required.")
+        if len(made.names) == 1 and label is None:
+            raise ValueError(f"1 feature(s) (shape=({made.rows}, 1)): there is only one column; a tree needs two.")
+        if made.rows == 1 and valid is None:
+            raise ValueError(
+                "1 sample: one row is too few: at least two are needed, one to learn from and one to validate with"
+            )
+        if label is not None:
+            table = made.and_also(table, *label)
+        checked = None
+        if valid is not None:
+            _, checked = _frames.look(valid)
+        weights = weights_of(sample_weight, made.rows)
+        recipe = {**USUAL, **self._recipe(), "seed": seed(self.random_state)}
+        told = [callbacks] if callable(callbacks) else list(callbacks or [])
+        progress = Progress() if self.verbose else None
+
+        def watch(text: str) -> bool:
+            event = json.loads(text)
+            if progress is not None:
+                progress.show(event)
+            if event["event"] != "epoch":
+                return True
+            return all([callback(dict(event)) is not False for callback in told])
+
+        listening = watch if told or progress is not None else None
+        try:
+            model, notes, ended = _core.fit(
+                table,
+                checked,
+                weights,
+                json.dumps(jsonable(recipe)),
+                json.dumps(self._options(made.continuous)),
+                listening,
+            )
+        finally:
+            if progress is not None:
+                progress.close()
+        self._take(model, made)
+        self.notes_ = notes
+        self.stopped_by_ = ended
+        if self.verbose:
+            for note in notes:
+                print(f"note: {note}")
+        if ended in ("interrupted", "failed"):
+            why = notes[-1] if ended == "failed" and notes else "interrupted"
+            warnings.warn(f"{why}: the best model so far is kept", stacklevel=3)
+        return self
+
+    def _options(self, continuous: list[str]) -> dict[str, Any]:
+        bins = self.bins
+        if isinstance(bins, Mapping):
+            named = {str(name): int(count) for name, count in bins.items()}
+        elif isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
+            named = {name: int(bins) for name in continuous}
+        elif bins is None or bins == "none":
+            named = {}
+        else:
+            raise ValueError(f"bins {bins!r}: a number, a dict of numbers by column, or 'none'")
+        na = ["NA", "NaN", "null", "?"] if self.na is None else list(self.na)
+        if self.device not in ("auto", "cpu"):
+            raise ValueError(f"device {self.device!r}: auto or cpu")
+        return {
+            "holdout": float(self.holdout),
+            "max_states": int(self.max_states),
+            "bins": named,
+            "bin_numbers": bins != "none",
+            "missing": self.missing,
+            "na": ["", *na],
+            "blocks": jsonable(self.blocks),
+            "block_states": [int(most) for most in self.block_states or []],
+            "refit": bool(self.refit),
+            "timeout": None if self.timeout is None else float(self.timeout),
+            "threads": count("threads", self.threads),
+        }
+
+    def _take(self, model: _core.Model, made: _frames.Look | None) -> None:
+        """Becomes an estimator that has this model."""
+        self._model = model
+        about = json.loads(model.description())
+        self._about = about
+        if made is not None and not made.names:
+            names = [variable["name"] for variable in about["variables"]]
+            made = _frames.Look(made.kind, names, names, [None] * len(names), made.rows, True)
+        self._look = made
+        names = [variable["name"] for variable in about["variables"]]
+        self._values = [_frames.Values.of(variable, made) for variable in about["variables"]]
+        self._places = {name: place for place, name in enumerate(names)}
+        if made is not None:
+            # Columns by the labels that the table has, where they are no text.
+            self._places.update({label: self._places[name] for label, name in zip(made.labels, made.names) if hashable(label)})
+        self.n_features_in_ = len(names)
+        if made is None or made.named:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.states_ = {values.name: list(values.values) for values in self._values}
+        self.family_ = about["family"]
+        self.n_components_ = about["components"]
+        self.weights_ = np.array(about["shares"])
+        self.hidden_states_ = about["hidden"]
+        self.n_parameters_ = about["parameters"]
+        self.blocks_ = list(about["blocks"])
+        side = len(self.blocks_)
+        self.edge_probabilities_ = np.frombuffer(model.edge_probabilities()).reshape(side, side)
+        results = about["provenance"].get("results") or {}
+        self.history_ = list(results.get("history") or [])
+        self.best_epoch_ = results.get("best_epoch")
+        self.train_log_likelihood_ = results.get("train_ll")
+        self.valid_log_likelihood_ = results.get("valid_ll")
+        self.notes_ = []
+        self.stopped_by_ = ""
+
+    @property
+    def edges_(self) -> list[tuple[str, str, float]]:
+        """All edges, the most probable first: from, to, probability."""
+        return [tuple(edge) for edge in json.loads(self._fitted().edges(2**31))]
+
+    # Files ------------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model file, whole or not at all; the command line and Rust read it too."""
+        self._fitted().save(os.fspath(path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """An estimator with the model of a file, whichever of our programs wrote it."""
+        estimator = cls()
+        estimator._take(_core.Model.load(os.fspath(path)), None)
+        return estimator
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        model = state.pop("_model", None)
+        if model is not None:
+            state["_model_file"] = model.to_bytes()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        data = state.pop("_model_file", None)
+        self.__dict__.update(state)
+        if data is not None:
+            self._model = _core.Model.from_bytes(data)
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="density_estimator",
+            target_tags=TargetTags(required=False),
+            transformer_tags=None,
+            classifier_tags=None,
+            regressor_tags=None,
+            input_tags=InputTags(allow_nan=True, string=True, categorical=True),
+        )
