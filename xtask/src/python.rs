@@ -17,12 +17,14 @@ pub fn test(full: bool) -> bool {
     }
     // Not optimised for size or linked as a whole: the same code, sooner.
     let Some(wheel) = environment.wheel("dev") else { return false };
+    let (config, tests) = (format!("{PACKAGE}/pyproject.toml"), format!("{PACKAGE}/tests"));
     let marked = if full { "full or not full" } else { "not full" };
     environment.pip(&["install", "--no-deps", &wheel.to_string_lossy()])
-        && environment.module("ruff", &["check", "--quiet", PACKAGE, "examples"])
-        && environment.module("ruff", &["format", "--quiet", "--check", PACKAGE, "examples"])
-        && environment.module("mypy", &["--config-file", &format!("{PACKAGE}/pyproject.toml"), "-p", "everytree"])
-        && environment.module("pytest", &["-c", &format!("{PACKAGE}/pyproject.toml"), "-m", marked, PACKAGE])
+        && environment.module("ruff", &["check", "--quiet", "--config", &config, PACKAGE, "examples"])
+        && environment
+            .module("ruff", &["format", "--quiet", "--check", "--config", &config, PACKAGE, "examples"])
+        && environment.module("mypy", &["--config-file", &config, "-p", "everytree"])
+        && environment.module("pytest", &["-c", &config, "-m", marked, &tests])
 }
 
 /// The wheel as it is shipped, under `target/wheels`.
@@ -98,7 +100,9 @@ impl Environment {
             return None;
         }
         let wheels = std::fs::read_dir(&self.wheels).ok()?;
-        wheels.filter_map(|entry| Some(entry.ok()?.path())).find(|path| path.extension().is_some_and(|e| e == "whl"))
+        wheels
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .find(|path| path.extension().is_some_and(|e| e == "whl"))
     }
 }
 

@@ -4,9 +4,10 @@ import os
 import subprocess
 import sys
 
-import everytree
 import numpy as np
 import pytest
+
+import everytree
 
 
 def survey(rows, seed=0, holes=0.0):

@@ -4,11 +4,12 @@ import csv
 import io
 import json
 
-import everytree
 import numpy as np
 import pandas
 import polars
 import pytest
+
+import everytree
 from conftest import survey
 
 FITS = [

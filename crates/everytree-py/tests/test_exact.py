@@ -2,9 +2,10 @@
 
 import itertools
 
-import everytree
 import numpy as np
 import pytest
+
+import everytree
 from conftest import survey
 
 MODELS = {

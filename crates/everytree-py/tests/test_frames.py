@@ -3,15 +3,16 @@
 import warnings
 
 import duckdb
-import everytree
 import numpy as np
 import pandas
 import polars
 import pyarrow
 import pytest
-from conftest import survey
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import everytree
+from conftest import survey
 
 CHEAP = everytree.ChowLiuTree()
 

@@ -7,9 +7,10 @@ import time
 import warnings
 import xml.dom.minidom
 
-import everytree
 import numpy as np
 import pytest
+
+import everytree
 from conftest import survey
 
 

@@ -2,10 +2,11 @@
 
 import itertools
 
-import everytree
 import numpy as np
 import pandas
 import pytest
+
+import everytree
 from conftest import survey
 
 pytest.importorskip("pgmpy")

@@ -2,16 +2,17 @@
 
 import pickle
 
-import everytree
 import numpy as np
 import pytest
-from conftest import survey
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import everytree
+from conftest import survey
 
 ESTIMATORS = [
     everytree.MixtureOfAllTrees(),
