@@ -101,6 +101,7 @@ impl Score {
             trees: self.trees,
             seed: self.seed,
             read: &self.text.settings(),
+            stop: None,
         };
         let mut scores = Scores::new();
         let scored = scoring.score((&self.data).into(), schema, asked, &mut |score| scores.push(score))?;

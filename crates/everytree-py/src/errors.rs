@@ -3,30 +3,17 @@
 use everytree::file::FileError;
 use everytree::infer::InferError;
 use everytree_read::{Problem, ReadError};
-use everytree_tasks::NoColumn;
+use everytree_tasks::{Interrupted, NoColumn};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
-
-/// Someone has asked to stop.
-#[derive(Debug)]
-pub struct Interrupted;
-
-impl std::fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("interrupted")
-    }
-}
-
-impl std::error::Error for Interrupted {}
 
 /// The exception for an error: the same words as on the command line, with options spelled as parameters.
 pub fn exception(error: anyhow::Error) -> PyErr {
     let text = spelled(&format!("{error:#}"));
-    let mut causes = error.chain();
-    if error.is::<Interrupted>() {
+    if error.chain().any(|cause| cause.is::<Interrupted>()) {
         return PyKeyboardInterrupt::new_err(());
     }
-    let class = if causes.any(|cause| {
+    let class = if error.chain().any(|cause| {
         cause.is::<NoColumn>()
             || matches!(
                 cause.downcast_ref::<ReadError>(),
@@ -67,7 +54,7 @@ pub fn exception(error: anyhow::Error) -> PyErr {
 }
 
 /// `--max-states` is `max_states`.
-fn spelled(text: &str) -> String {
+pub fn spelled(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text;
     while let Some(place) = rest.find("--") {

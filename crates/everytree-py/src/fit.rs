@@ -1,6 +1,6 @@
 //! Learning from a table of Python.
 
-use crate::errors::exception;
+use crate::errors::{exception, spelled};
 use crate::frame::{frame, numbers};
 use crate::model::Model;
 use crate::work::watched;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 /// What is said about the tables, not about the model.
@@ -23,6 +23,8 @@ struct Options {
     holdout: f64,
     scan: ScanSettings,
     marginalise: bool,
+    /// Bins of every column of floating-point type.
+    float_bins: Option<usize>,
     blocks: Value,
     block_states: Vec<usize>,
     refit: bool,
@@ -71,6 +73,7 @@ impl Options {
                 missing: texts(&options["na"]),
             },
             marginalise: missing_cells == MissingCells::Unobserved,
+            float_bins: options["float_bins"].as_u64().map(|bins| bins as usize),
             blocks: options["blocks"].clone(),
             block_states: serde_json::from_value(options["block_states"].clone()).unwrap_or_default(),
             refit: options["refit"].as_bool().unwrap_or(false),
@@ -109,9 +112,14 @@ impl Options {
 /// Between two of these, news of batches are kept back.
 const EVERY: Duration = Duration::from_millis(100);
 
+/// An event, and whom to tell whether to go on.
+type News = (Value, Option<SyncSender<bool>>);
+
 /// Passes the news on.
 struct Reporter<'a> {
-    news: Sender<Value>,
+    news: Sender<News>,
+    /// Does anybody listen?
+    heard: bool,
     stop: &'a AtomicBool,
     deadline: Option<Instant>,
     last: Instant,
@@ -128,9 +136,15 @@ impl Reporter<'_> {
         }
     }
 
+    /// Tells without waiting. If nobody listens any more, the work is about to be stopped.
     fn tell(&self, event: Value) {
-        // If nobody listens any more, the work is about to be stopped.
-        let _ = self.news.send(event);
+        let _ = self.news.send((event, None));
+    }
+
+    /// Waits for the answer, so that an end that is asked for comes at that very epoch, however slow the listener is.
+    fn ask(&self, event: Value) -> bool {
+        let (sender, answer) = sync_channel(1);
+        !self.heard || (self.news.send((event, Some(sender))).is_ok() && answer.recv().unwrap_or(false))
     }
 }
 
@@ -153,28 +167,33 @@ impl WatchSearch for Reporter<'_> {
             && let Some(epoch) = running.state.history.last()
         {
             let trial = running.trial;
-            self.tell(json!({
+            let go_on = self.ask(json!({
                 "event": "epoch", "again": self.again, "look": trial.look, "components": trial.components,
                 "hidden": trial.hidden, "epoch": epoch.epoch, "train": epoch.train, "valid": epoch.valid,
             }));
+            if !go_on {
+                return ControlFlow::Break(());
+            }
         }
         self.go_on()
     }
 }
 
 /// Learns a model. `watch` hears events as JSON, and returns whether to go on. Returns the model, notes, and how it ended:
-/// `done`, `patience`, `timeout`, `stopped` or `interrupted`.
+/// `done`, `patience`, `timeout`, `stopped`, `failed` or `interrupted`.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "two tables, what they weigh, and how to learn from them")]
 pub fn fit(
     py: Python<'_>,
     train: &Bound<'_, PyAny>,
     valid: Option<&Bound<'_, PyAny>>,
     weights: Option<&Bound<'_, PyAny>>,
+    named: bool,
     recipe: &str,
     options: &str,
     watch: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Vec<String>, &'static str)> {
-    let train = frame(train, "X")?;
+    let train = Frame { named, ..frame(train, "X")? };
     let valid = valid.map(|valid| frame(valid, "valid")).transpose()?;
     let weights = weights.map(numbers).transpose()?.unwrap_or_default();
     let bad = |error: serde_json::Error| {
@@ -188,14 +207,28 @@ pub fn fit(
     let (done, interrupted) = watched(
         py,
         options.threads,
-        |stop, news| learn(&train, valid.as_ref(), &weights, &recipe, &options, stop, news),
-        |py, event: Value| match &watch {
-            None => Ok(true),
-            Some(watch) => watch.call1(py, (event.to_string(),))?.extract(py),
+        |stop, news| {
+            let reporter = Reporter {
+                news,
+                heard: watch.is_some(),
+                stop,
+                deadline: None,
+                last: Instant::now(),
+                again: false,
+                timed_out: false,
+            };
+            learn(&train, valid.as_ref(), &weights, &recipe, &options, reporter)
+        },
+        |py, (event, answer): News| {
+            let Some(watch) = &watch else { return Ok(()) };
+            let go_on: bool = watch.call1(py, (event.to_string(),))?.extract(py)?;
+            // Whoever waits for an answer that does not come takes it for a no.
+            answer.map(|answer| answer.send(go_on));
+            Ok(())
         },
     )?;
     let (model, notes, ended) = done.map_err(|error| match interrupted {
-        true => exception(crate::errors::Interrupted.into()),
+        true => exception(everytree_tasks::Interrupted.into()),
         false => exception(error),
     })?;
     Ok((model, notes, if interrupted { "interrupted" } else { ended }))
@@ -207,9 +240,13 @@ fn learn(
     weights: &[f64],
     recipe: &Recipe,
     options: &Options,
-    stop: &AtomicBool,
-    news: Sender<Value>,
+    mut reporter: Reporter<'_>,
 ) -> Result<(Model, Vec<String>, &'static str)> {
+    let mut scan = options.scan.clone();
+    if let Some(bins) = options.float_bins {
+        let floats = train.schema.fields().iter().filter(|field| field.data_type().is_floating());
+        scan.bins.extend(floats.map(|field| (field.name().clone(), bins)));
+    }
     let inputs = Inputs {
         train: train.into(),
         valid: valid.map(Into::into),
@@ -218,12 +255,12 @@ fn learn(
         holdout: options.holdout,
         seed: recipe.seed,
         read: &ReadSettings::default(),
-        scan: &options.scan,
+        scan: &scan,
         schema: None,
         marginalise: options.marginalise,
     };
     let notes = std::cell::RefCell::new(Vec::new());
-    let note = |text: String| notes.borrow_mut().push(text);
+    let note = |text: String| notes.borrow_mut().push(spelled(&text));
     let tables = inputs.read(&mut |_, _| ())?;
     tables.notices.iter().for_each(|notice| note(say(notice)));
     let settings = recipe.settings(&tables)?;
@@ -233,9 +270,8 @@ fn learn(
             note(text.trim_start_matches("note: ").to_owned());
         })?;
     let mut search = recipe.search(groupings, &settings)?;
-    let deadline = options.timeout.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.min(1e9)));
-    let mut reporter =
-        Reporter { news, stop, deadline, last: Instant::now(), again: false, timed_out: false };
+    reporter.deadline =
+        options.timeout.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.min(1e9)));
     let ended = run(&mut search, tables.rows(), &settings, recipe.precision, &mut reporter);
     let Some(found) = search.found()? else {
         return Err(explained(ended, &tables));

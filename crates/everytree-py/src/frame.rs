@@ -37,7 +37,7 @@ fn stream(capsule: &Bound<'_, PyCapsule>, name: &str) -> PyResult<Frame> {
     let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr()) }.map_err(bad)?;
     let schema = reader.schema();
     let batches: Result<Vec<RecordBatch>, ArrowError> = reader.collect();
-    Ok(Frame { name: name.to_owned(), schema, batches: batches.map_err(bad)? })
+    Ok(Frame { name: name.to_owned(), named: true, schema, batches: batches.map_err(bad)? })
 }
 
 /// Columns as `(name, kind, values, valid)`: what the kinds are is said in [`column`].
@@ -58,11 +58,11 @@ fn columns(list: &Bound<'_, PyList>, name: &str) -> PyResult<Frame> {
     let rows = arrays.first().map_or(0, |array| array.len());
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let batch = RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options).map_err(bad)?;
-    Ok(Frame { name: name.to_owned(), schema, batches: vec![batch] })
+    Ok(Frame { name: name.to_owned(), named: true, schema, batches: vec![batch] })
 }
 
 /// One column: `int`, `float`, `single` and `bool` are arrays of int64, float64, float32 and uint8; `codes` an array of int32
-/// and a list of labels, with −1 for missing; `objects` a list; `nothing` a number of rows.
+/// and a list of labels, with −1 for missing; `objects` a list.
 fn column(
     name: &str,
     kind: &str,
@@ -92,7 +92,6 @@ fn column(
             Arc::new(DictionaryArray::<Int32Type>::try_new(keys, labels).map_err(bad)?)
         }
         "objects" => objects(name, values.cast::<PyList>()?)?,
-        "nothing" => Arc::new(NullArray::new(values.extract()?)),
         other => return Err(PyValueError::new_err(format!("column {name:?}: no kind {other:?}"))),
     })
 }
@@ -200,17 +199,33 @@ fn objects(name: &str, list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
             Item::Integer(value) => Some(*value),
             _ => None,
         }))),
-        (0, _, _, 0) => Arc::new(Float64Array::from_iter(items.iter().map(|item| match item {
-            Item::Integer(value) => Some(*value as f64),
-            Item::Real(value) => Some(*value),
-            _ => None,
-        }))),
+        (0, _, _, 0)
+            if items
+                .iter()
+                .all(|item| !matches!(item, Item::Integer(value) if value.unsigned_abs() > 1 << 53)) =>
+        {
+            Arc::new(Float64Array::from_iter(items.iter().map(|item| match item {
+                Item::Integer(value) => Some(*value as f64),
+                Item::Real(value) => Some(*value),
+                _ => None,
+            })))
+        }
         (0, 0, 0, _) => Arc::new(LargeStringArray::from_iter(items.into_iter().map(|item| match item {
             Item::Text(text) => Some(text),
             _ => None,
         }))),
         _ => mixed(name, items)?,
     })
+}
+
+/// A number as Python writes it: `1e+16`.
+fn python_text(value: f64) -> String {
+    let text = format!("{value:?}");
+    match text.split_once('e') {
+        Some((digits, power)) if !power.starts_with('-') => format!("{digits}e+{power:0>2}"),
+        Some((digits, power)) => format!("{digits}e-{:0>2}", &power[1..]),
+        None => text,
+    }
 }
 
 fn mixed(name: &str, items: Vec<Item>) -> PyResult<ArrayRef> {
@@ -224,7 +239,8 @@ fn mixed(name: &str, items: Vec<Item>) -> PyResult<ArrayRef> {
             }
             Item::Boolean(value) => ((if value { "True" } else { "False" }).to_owned(), "bool"),
             Item::Integer(value) => (value.to_string(), "int"),
-            Item::Real(value) => (format!("{value:?}"), "float"),
+            // As Python writes it.
+            Item::Real(value) => (python_text(value), "float"),
             Item::Text(text) => (text, "str"),
         };
         match seen.get(text.as_str()) {
@@ -258,8 +274,8 @@ fn beside(frame: Frame, more: &Frame) -> PyResult<Frame> {
     if frame.rows() != more.rows() {
         return Err(PyValueError::new_err(format!("{} rows beside {}", frame.rows(), more.rows())));
     }
-    let batches: PyResult<Vec<RecordBatch>> = frame.batches.into_iter().map(batch).collect();
-    Ok(Frame { batches: batches?, schema: Arc::clone(&schema), name: frame.name })
+    let batches: PyResult<Vec<RecordBatch>> = frame.batches.iter().cloned().map(batch).collect();
+    Ok(Frame { batches: batches?, schema: Arc::clone(&schema), ..frame })
 }
 
 /// The table with nothing in this column, which it may or may not have had.
@@ -281,8 +297,8 @@ pub fn without_values(frame: Frame, column: &str) -> PyResult<Frame> {
         }
         RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(bad)
     };
-    let batches: PyResult<Vec<RecordBatch>> = frame.batches.into_iter().map(batch).collect();
-    Ok(Frame { batches: batches?, schema: Arc::clone(&schema), name: frame.name })
+    let batches: PyResult<Vec<RecordBatch>> = frame.batches.iter().cloned().map(batch).collect();
+    Ok(Frame { batches: batches?, schema: Arc::clone(&schema), ..frame })
 }
 
 /// Weights of rows.

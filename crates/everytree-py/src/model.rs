@@ -12,13 +12,14 @@ use everytree::spanning::Kind;
 use everytree_read::ReadSettings;
 use everytree_tasks::{
     How, Imputation, Scoring, Translation, all_unknown, all_values, answers, column, edge_probabilities,
-    evidence, names, observed_only, ranked, state, tree_edges, unknown,
+    evidence, names, observed_only, ranked, state_of, tree_edges,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 /// A learned model. It does not change.
 #[pyclass(frozen, module = "everytree._core")]
@@ -26,8 +27,14 @@ pub struct Model {
     file: ModelFile,
 }
 
+/// Most cells that are drawn at once.
+const MOST_CELLS: usize = 1 << 28;
+
 /// What is known: columns and the values that each may have.
-type Given = Vec<(String, Vec<String>)>;
+type Given = Vec<(String, Vec<Option<String>>)>;
+
+/// A column that is asked for: all of its values, or these.
+type Asked = (String, Option<Vec<Option<String>>>);
 
 impl Model {
     pub fn new(file: ModelFile) -> Self {
@@ -60,7 +67,7 @@ fn number(x: f64) -> Value {
 }
 
 /// How rows are scored, as it is said in keywords.
-fn scoring<'a>(how: &Value, read: &'a ReadSettings) -> Result<Scoring<'a>> {
+fn scoring<'a>(how: &Value, read: &'a ReadSettings, stop: Option<&'a AtomicBool>) -> Result<Scoring<'a>> {
     let tolerance = how["tolerance"].as_f64().unwrap_or(f64::NAN);
     if !(tolerance > 0.0 && tolerance.is_finite()) {
         bail!("--tolerance {tolerance}: must be positive");
@@ -74,8 +81,9 @@ fn scoring<'a>(how: &Value, read: &'a ReadSettings) -> Result<Scoring<'a>> {
         unknown_is_unobserved: unknown_is_unobserved(how)?,
         tolerance,
         trees,
-        seed: how["seed"].as_u64().unwrap_or(0),
+        seed: seed(how),
         read,
+        stop,
     })
 }
 
@@ -100,7 +108,7 @@ fn seed(how: &Value) -> u64 {
 }
 
 fn effort<'a>(how: &Value, targets: &'a [usize]) -> Result<Effort<'a>> {
-    let Scoring { tolerance, trees, .. } = scoring(&with_unknown(how), &ReadSettings::default())?;
+    let Scoring { tolerance, trees, .. } = scoring(&with_unknown(how), &ReadSettings::default(), None)?;
     Ok(Effort { trees, tolerance: Some(tolerance), seed: seed(how), targets, ..Effort::default() })
 }
 
@@ -143,7 +151,7 @@ impl Model {
             let cells: Vec<String> = (0..variable.len()).map(|state| variable.cell(state)).collect();
             json!({
                 "name": variable.name, "states": variable.states, "missing": variable.missing,
-                "labels": variable.labels(), "cells": cells,
+                "cells": cells,
             })
         };
         json!({
@@ -155,10 +163,10 @@ impl Model {
                 _ => Value::Null,
             },
             "directed": model.kind() == Kind::Directed,
-            "one_tree": model.structure().is_some(),
             "parameters": model.degrees_of_freedom(),
             "variables": self.schema().variables.iter().map(variable).collect::<Vec<_>>(),
             "blocks": names(&self.file),
+            "named": self.schema().header,
             "provenance": self.file.provenance,
         })
         .to_string()
@@ -202,16 +210,19 @@ impl Model {
             let read = ReadSettings::default();
             let asked = self.file.model.asked()?;
             let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
-            let scored =
-                scoring(&how, &read)?.score((&table).into(), self.schema(), &asked, &mut |score| {
-                    check(stop)?;
+            let scored = scoring(&how, &read, Some(stop))?.score(
+                (&table).into(),
+                self.schema(),
+                &asked,
+                &mut |score| {
                     if score.standard_error != 0.0 {
                         errors.resize(scores.len(), 0.0);
                         errors.push(score.standard_error);
                     }
                     scores.push(score.value);
                     Ok(())
-                })?;
+                },
+            )?;
             if scored.incomplete > 0 {
                 errors.resize(scores.len(), 0.0);
             }
@@ -235,9 +246,8 @@ impl Model {
             let read = ReadSettings::default();
             let asked = self.file.model.asked()?;
             let (mut values, mut errors) = (Vec::new(), Vec::new());
-            let scoring = scoring(&how, &read)?;
+            let scoring = scoring(&how, &read, Some(stop))?;
             scoring.conditional((&table).into(), self.schema(), &asked, place, &mut |row| {
-                check(stop)?;
                 values.extend(row.iter().map(|estimate| estimate.value));
                 errors.extend(row.iter().map(|estimate| estimate.standard_error));
                 Ok(())
@@ -259,12 +269,16 @@ impl Model {
             let read = ReadSettings::default();
             let asked = self.file.model.asked()?;
             let (mut rows, mut cells) = (Vec::new(), Vec::new());
-            scoring(&how, &read)?.surprise((&table).into(), self.schema(), &asked, &mut |row, own| {
-                check(stop)?;
-                rows.push(row.value);
-                cells.extend_from_slice(own);
-                Ok(())
-            })?;
+            scoring(&how, &read, Some(stop))?.surprise(
+                (&table).into(),
+                self.schema(),
+                &asked,
+                &mut |row, own| {
+                    rows.push(row.value);
+                    cells.extend_from_slice(own);
+                    Ok(())
+                },
+            )?;
             Ok((rows, cells))
         })?;
         Ok((reals(py, &rows)?, reals(py, &cells)?))
@@ -275,7 +289,7 @@ impl Model {
         &self,
         py: Python<'_>,
         given: Given,
-        targets: Option<Vec<(String, Option<String>)>>,
+        targets: Option<Vec<Asked>>,
         how: &str,
     ) -> PyResult<String> {
         let how = parsed(how)?;
@@ -292,6 +306,9 @@ impl Model {
     ) -> PyResult<(Bound<'py, PyByteArray>, String)> {
         let how = parsed(how)?;
         let (rows, drawn) = work(py, threads(&how), |_| {
+            if rows.saturating_mul(self.schema().variables.len()) > MOST_CELLS {
+                bail!("n {rows}: at most {MOST_CELLS} cells at once; draw some rows after the other");
+            }
             let known = evidence(self.schema(), &given)?;
             let sampling = Sampling { seed: seed(&how), ..Sampling::default() };
             Ok(self.file.model.asked()?.sample(&known, rows, sampling)?)
@@ -442,7 +459,7 @@ impl Model {
     fn answer(
         &self,
         given: &Given,
-        targets: Option<&[(String, Option<String>)]>,
+        targets: Option<&[Asked]>,
         how: &Value,
     ) -> Result<String> {
         let schema = self.schema();
@@ -453,17 +470,18 @@ impl Model {
             Some(asked) => {
                 let encoder = Encoder::new(schema);
                 let mut targets = Vec::new();
-                for (name, value) in asked {
+                for (name, values) in asked {
                     let variable = column(schema, name)?;
                     let all = all_values(schema, &known, variable, missing_as_state);
-                    match value {
+                    match values {
                         None => targets.extend(all),
-                        Some(value) => {
-                            let wanted = state(schema, &encoder, variable, value)
-                                .ok_or_else(|| unknown(schema, variable, value))?;
-                            let observed =
-                                !missing_as_state && wanted < schema.variables[variable].states.len();
-                            targets.push(everytree_tasks::Target { variable, state: wanted, observed });
+                        Some(values) => {
+                            for value in values {
+                                let wanted = state_of(schema, &encoder, variable, value.as_deref())?;
+                                let observed =
+                                    !missing_as_state && wanted < schema.variables[variable].states.len();
+                                targets.push(everytree_tasks::Target { variable, state: wanted, observed });
+                            }
                         }
                     }
                 }

@@ -1,10 +1,14 @@
 //! Work beside Python: the interpreter is let go, threads are as many as were asked for, and Ctrl-C is heard.
 
-use crate::errors::{Interrupted, exception};
+use crate::errors::exception;
 use anyhow::Result;
+use everytree_tasks::Interrupted;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
+use rayon::ThreadPool;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often Python is asked whether someone has interrupted.
@@ -16,7 +20,7 @@ pub fn work<T: Send>(
     threads: Option<usize>,
     job: impl FnOnce(&AtomicBool) -> Result<T> + Send,
 ) -> PyResult<T> {
-    let done = watched::<T, ()>(py, threads, |stop, _| job(stop), |_, ()| Ok(true))?;
+    let done = watched::<T, ()>(py, threads, |stop, _| job(stop), |_, ()| Ok(()))?;
     match done {
         (Ok(value), false) => Ok(value),
         // Signals are answered here, not lost.
@@ -25,46 +29,60 @@ pub fn work<T: Send>(
     }
 }
 
-/// The same for work that tells how it goes: `on_news` hears it, on the thread of Python, and says whether to go on. The second
-/// value says whether someone has interrupted.
+/// The same for work that tells how it goes: `on_news` hears it, on the thread of Python. The second value says whether someone
+/// has interrupted, here or while news were heard; whatever else a handler of signals or a listener raises is raised.
 pub fn watched<T: Send, N: Send>(
     py: Python<'_>,
     threads: Option<usize>,
     job: impl FnOnce(&AtomicBool, Sender<N>) -> Result<T> + Send,
-    mut on_news: impl FnMut(Python<'_>, N) -> PyResult<bool>,
+    mut on_news: impl FnMut(Python<'_>, N) -> PyResult<()>,
 ) -> PyResult<(Result<T>, bool)> {
     let stop = AtomicBool::new(false);
     let (sender, mut news) = channel();
-    let mut interrupted = false;
-    let mut failed = None;
+    let mut raised = Raised::default();
     let result = std::thread::scope(|scope| {
         let worker = scope.spawn(|| in_pool(threads, || job(&stop, sender)));
         loop {
             match py.detach(|| wait(&mut news)) {
-                Ok(Some(some)) => match on_news(py, some) {
-                    Ok(true) => {}
-                    Ok(false) => stop.store(true, Ordering::SeqCst),
-                    Err(error) => {
-                        stop.store(true, Ordering::SeqCst);
-                        failed.get_or_insert(error);
-                    }
-                },
-                Ok(None) => {}
+                // Nobody is told anything any more once something was raised.
+                Ok(Some(some)) if raised.nothing() => raised.take(py, on_news(py, some), &stop),
+                Ok(_) => {}
                 Err(()) => break,
             }
-            if py.check_signals().is_err() {
-                interrupted = true;
-                stop.store(true, Ordering::SeqCst);
-            }
+            raised.take(py, py.check_signals(), &stop);
         }
         py.detach(|| worker.join())
     });
-    if let Some(error) = failed {
+    if let Some(error) = raised.failed {
         return Err(error);
     }
     match result {
-        Ok(result) => Ok((result, interrupted)),
+        Ok(result) => Ok((result, raised.interrupted)),
         Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// What Python has raised meanwhile.
+#[derive(Default)]
+struct Raised {
+    interrupted: bool,
+    failed: Option<PyErr>,
+}
+
+impl Raised {
+    fn nothing(&self) -> bool {
+        !self.interrupted && self.failed.is_none()
+    }
+
+    /// An interrupt asks for an orderly end, anything else for an exception.
+    fn take(&mut self, py: Python<'_>, result: PyResult<()>, stop: &AtomicBool) {
+        if let Err(error) = result {
+            stop.store(true, Ordering::SeqCst);
+            match error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                true => self.interrupted = true,
+                false => drop(self.failed.get_or_insert(error)),
+            }
+        }
     }
 }
 
@@ -77,9 +95,24 @@ fn wait<N: Send>(news: &mut Receiver<N>) -> std::result::Result<Option<N>, ()> {
     }
 }
 
+/// The threads of this process. Those of a parent do not come along when a process forks, and waiting for them would never end.
+fn all_threads() -> Result<Arc<ThreadPool>> {
+    static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+    let mut kept = POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some((process, pool)) = &*kept
+        && *process == std::process::id()
+    {
+        return Ok(Arc::clone(pool));
+    }
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().build()?);
+    // The parent's is left alone: dropping it would wait for its threads.
+    std::mem::forget(kept.replace((std::process::id(), Arc::clone(&pool))));
+    Ok(pool)
+}
+
 fn in_pool<T: Send>(threads: Option<usize>, job: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     match threads {
-        None => job(),
+        None => all_threads()?.install(job),
         Some(threads) => {
             const MOST: usize = 1024;
             if threads == 0 || threads > MOST {

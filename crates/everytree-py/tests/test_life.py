@@ -1,5 +1,6 @@
 """Learning from outside: callbacks, interrupts, time, threads, pictures."""
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -25,9 +26,17 @@ def test_callbacks_hear_every_epoch_and_may_stop():
     assert [event["valid"] for event in events] == [epoch["valid"] for epoch in model.history_]
     assert model.stopped_by_ == "done"
     model = everytree.MixtureOfAllTrees(epochs=50).fit(survey(200), callbacks=[lambda event: event["epoch"] < 3])
-    assert model.stopped_by_ == "stopped" and len(model.history_) <= 6
+    assert model.stopped_by_ == "stopped"
+    # However slow the listener is: the end is asked for, and comes.
+    slow = everytree.MixtureOfAllTrees(epochs=50).fit(
+        survey(200), callbacks=lambda event: (time.sleep(0.02), event["epoch"] < 3)[1]
+    )
+    assert len(slow.history_) == len(model.history_) == 4
+    assert slow._model.to_bytes() == model._model.to_bytes()
+    calls = []
     with pytest.raises(ZeroDivisionError):
-        everytree.MixtureOfAllTrees().fit(survey(200), callbacks=lambda event: 1 / 0)
+        everytree.MixtureOfAllTrees().fit(survey(200), callbacks=lambda event: calls.append(1) or 1 / 0)
+    assert len(calls) == 1
 
 
 def test_an_interrupt_keeps_the_best_model():
@@ -42,6 +51,51 @@ def test_an_interrupt_keeps_the_best_model():
     killer.join()
     assert model.stopped_by_ == "interrupted"
     assert np.isfinite(model.score(slow_table(10)))
+
+
+def test_an_interrupt_in_a_callback_keeps_the_best_model():
+    def interrupt(event):
+        if event["epoch"] == 3:
+            raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted"):
+        model = everytree.MixtureOfAllTrees().fit(survey(200), callbacks=interrupt)
+    assert model.stopped_by_ == "interrupted" and len(model.history_) == 4
+
+
+def test_other_signals_are_heard():
+    def ring(number, frame):
+        raise TimeoutError("enough")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(TimeoutError, match="enough"):
+            everytree.MixtureOfAllTrees(epochs=100_000, batch=64).fit(slow_table())
+        model = everytree.MixtureOfAllTrees(epochs=1).fit(slow_table(500, 40))
+        gaps = np.where(np.random.default_rng(1).random((4000, 40)) < 0.5, np.nan, 1.0)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        begin = time.monotonic()
+        with pytest.raises(TimeoutError, match="enough"):
+            model.score_samples(gaps, tolerance=1e-6)
+        assert time.monotonic() - begin < 20
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def scored(number):
+    """In a child: the model comes along with the fork."""
+    return FORKED[0].score_samples(survey(50, seed=number)).sum()
+
+
+FORKED = []
+
+
+def test_forked_children_work():
+    FORKED[:] = [everytree.MixtureOfAllTrees(epochs=2).fit(survey(100))]
+    expected = [scored(number) for number in range(3)]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(scored, range(3)).get(timeout=60) == expected
 
 
 def test_time_runs_out():
@@ -90,6 +144,11 @@ def test_threads_do_not_matter_and_do_not_block_python():
         ({"random_state": "seed"}, "random_state"),
         ({"family": "chow-liu", "components": 2}, "family chow-liu: is one tree"),
         ({"device": "abacus"}, "device 'abacus'"),
+        ({"lr": float("inf")}, "lr inf: a finite number"),
+        ({"holdout": float("nan")}, "holdout nan: a finite number"),
+        ({"components": 1.0}, "components 1.0: a whole number"),
+        ({"random_state": 2**64}, "random_state"),
+        ({"epochs": -1}, "epochs -1"),
     ],
 )
 def test_mistakes_are_named(keywords, words):
@@ -101,6 +160,15 @@ def test_questions_that_make_no_sense_are_named():
     model = everytree.ChowLiuTree().fit({"a": [0, 1] * 50, "b": [0, 1] * 50})
     with pytest.raises(ValueError, match="n -1"):
         model.sample(-1)
+    with pytest.raises(ValueError, match="cells at once"):
+        model.sample(10**12)
+    with pytest.raises(ValueError, match="n -1: at least one row"):
+        model.most_probable(n=-1)
+    with pytest.raises(ValueError, match="tolerance nan"):
+        model.query(tolerance=float("nan"))
+    with pytest.raises(ValueError, match="not fitted"):
+        everytree.ChowLiuTree().mutual_information("a", "b")
+    assert model.query({"a": np.array(0)}).answers == model.query({"a": range(1)}).answers
     with pytest.raises(TypeError, match="given: a dict"):
         model.query(["a"])
     with pytest.raises(ValueError, match="at least one value"):
@@ -140,6 +208,7 @@ def test_plots(model):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     assert len(model.plot_edges().texts) >= 5
+    assert len(everytree.IndependentColumns().fit(survey(100)).plot_edges().texts) == 5
     assert len(model.plot_history().lines) == 3
 
 

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pyarrow
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -104,7 +105,7 @@ def test_weights_count_rows():
             everytree.ChowLiuTree().fit(table, sample_weight=bad)
 
 
-def test_classifier(table):
+def test_classifier(table, tmp_path):
     features = {name: values for name, values in table.items() if name != "cough"}
     classifier = everytree.MixtureOfAllTreesClassifier(epochs=15).fit(features, table["cough"])
     assert classifier.classes_.tolist() == ["no", "yes"]
@@ -116,6 +117,12 @@ def test_classifier(table):
     logs = np.column_stack([joint.score_samples({**features, "label": [label] * 600}) for label in ("no", "yes")])
     exact = np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))
     assert np.allclose(probabilities, exact, rtol=0, atol=1e-12)
+    again = everytree.MixtureOfAllTreesClassifier(epochs=15)
+    again.fit(pyarrow.table(features), pyarrow.array(table["cough"]), valid=(features, table["cough"]))
+    again.save(tmp_path / "joint.everytree")
+    loaded = everytree.MixtureOfAllTreesClassifier.load(tmp_path / "joint.everytree", "label")
+    assert np.array_equal(loaded.predict_proba(features), again.predict_proba(features))
+    assert loaded.predict(features).tolist() == again.predict(features).tolist()
     # A missing feature is summed out.
     hole = {**{name: values[:1] for name, values in features.items()}, "region": [None]}
     assert classifier.predict_proba(hole).sum() == pytest.approx(1)

@@ -20,6 +20,8 @@ pub(crate) struct Columnar {
     /// Parquet, or Arrow IPC?
     pub is_parquet: bool,
     pub batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+    /// Which columns are looked at; the others come as missing cells, whatever their type.
+    wanted: Vec<bool>,
 }
 
 /// One column of a batch, as one of the types that have states.
@@ -41,7 +43,8 @@ impl Columnar {
             let rows = batch.num_rows();
             (0..rows).step_by(ROWS).map(move |first| Ok(batch.slice(first, ROWS.min(rows - first))))
         });
-        Ok(Self { names, schema, is_parquet: false, batches: Box::new(slices) })
+        let wanted = vec![true; names.len()];
+        Ok(Self { names, schema, is_parquet: false, batches: Box::new(slices), wanted })
     }
 
     pub fn parquet(file: File) -> Result<Self, Problem> {
@@ -53,7 +56,8 @@ impl Columnar {
         let schema = Arc::clone(builder.schema());
         let names = names(&schema)?;
         let reader = builder.with_batch_size(ROWS).build().map_err(bad)?;
-        Ok(Self { names, schema, is_parquet: true, batches: Box::new(reader) })
+        let wanted = vec![true; names.len()];
+        Ok(Self { names, schema, is_parquet: true, batches: Box::new(reader), wanted })
     }
 
     pub fn arrow(file: File) -> Result<Self, Problem> {
@@ -61,7 +65,17 @@ impl Columnar {
         let reader = arrow_ipc::reader::FileReader::try_new_buffered(file, None).map_err(bad)?;
         let schema = reader.schema();
         let names = names(&schema)?;
-        Ok(Self { names, schema, is_parquet: false, batches: Box::new(reader) })
+        let wanted = vec![true; names.len()];
+        Ok(Self { names, schema, is_parquet: false, batches: Box::new(reader), wanted })
+    }
+
+    /// Looks at these columns only, which must be of types that have states.
+    pub fn only(&mut self, wanted: Vec<bool>) -> Result<(), Problem> {
+        for (field, _) in self.schema.fields().iter().zip(&wanted).filter(|(_, wanted)| **wanted) {
+            check_type(field.data_type(), field.name())?;
+        }
+        self.wanted = wanted;
+        Ok(())
     }
 
     /// Hands out every cell, row by row.
@@ -72,8 +86,12 @@ impl Columnar {
         let mut first = 0;
         for batch in &mut self.batches {
             let batch = batch.map_err(|error| Problem::Format(error.to_string()))?;
-            let columns: Result<Vec<Column>, Problem> =
-                batch.columns().iter().zip(&self.names).map(|(array, name)| column(array, name)).collect();
+            let both = batch.columns().iter().zip(&self.names).zip(&self.wanted);
+            let columns: Result<Vec<Column>, Problem> = both
+                .map(
+                    |((array, name), wanted)| if *wanted { column(array, name) } else { Ok(Column::Nothing) },
+                )
+                .collect();
             let columns = columns?;
             for row in 0..batch.num_rows() {
                 let place = Place { row: first + row as u64, line: None };
@@ -90,9 +108,6 @@ impl Columnar {
 fn names(schema: &Schema) -> Result<Vec<String>, Problem> {
     if schema.fields().is_empty() {
         return Err(Problem::Empty);
-    }
-    for field in schema.fields() {
-        check_type(field.data_type(), field.name())?;
     }
     Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub struct Frame {
     /// What it is called where something is wrong with it.
     pub name: String,
+    /// Has it names of its own?
+    pub named: bool,
     /// Names and types of its columns.
     pub schema: SchemaRef,
     /// Its rows.

@@ -135,6 +135,15 @@ impl Sheet {
         }
     }
 
+    /// Looks at these columns only.
+    pub fn only(&mut self, wanted: impl Iterator<Item = bool>) -> Result<(), ReadError> {
+        match &mut self.body {
+            Body::Text(_) => Ok(()),
+            Body::Columnar(columnar) => columnar.only(wanted.collect()),
+        }
+        .map_err(|problem| self.error(problem))
+    }
+
     /// Every cell, row by row; of a text file, those below the first line, rows counted from `first_row`.
     pub fn visit(
         &mut self,

@@ -54,6 +54,7 @@ pub fn scan_tables(
         }
     }
     let mut sheet = Sheet::open(train, read)?;
+    sheet.only(std::iter::repeat_n(true, sheet.columns()))?;
     let mut scan = Scan::new(sheet.columns(), settings.clone());
     let mut rows = 0u64;
     let last = sheet.columns() - 1;
@@ -63,7 +64,7 @@ pub fn scan_tables(
         Ok(())
     })?;
     let (names, header) = match sheet.typed_names() {
-        Some(names) => (names.to_vec(), true),
+        Some(names) => (names.to_vec(), !matches!(train, Source::Frame(frame) if !frame.named)),
         None => {
             let header = match read.header {
                 Header::Yes => true,
@@ -91,7 +92,9 @@ pub fn scan_tables(
     let read = ReadSettings { header: if header { Header::Yes } else { Header::No }, ..*read };
     for other in others {
         let mut sheet = Sheet::open(*other, &read)?;
-        let columns = match_columns(&sheet, &names, header).map_err(|problem| sheet.error(problem))?;
+        let columns =
+            match_columns(&sheet, &names, header, header).map_err(|problem| sheet.error(problem))?;
+        sheet.only(columns.iter().map(Option::is_some))?;
         if !header && sheet.typed_names().is_none() {
             let first = sheet.first_line().to_vec();
             first
@@ -143,13 +146,20 @@ fn all_differ(names: &[String]) -> Result<(), Problem> {
 }
 
 /// Which variable each column of a file is.
-fn match_columns(sheet: &Sheet, names: &[String], header: bool) -> Result<Vec<Option<usize>>, Problem> {
+fn match_columns(
+    sheet: &Sheet,
+    names: &[String],
+    header: bool,
+    named_in_training: bool,
+) -> Result<Vec<Option<usize>>, Problem> {
     let found = match sheet.typed_names() {
         Some(found) => found.to_vec(),
         None if header => named(sheet.first_line()),
         None => Vec::new(),
     };
-    let anonymous = names.iter().enumerate().all(|(column, name)| *name == format!("x{column}"));
+    // Names that were given are names, even if they look like those of a table that has none.
+    let anonymous =
+        !named_in_training && names.iter().enumerate().all(|(column, name)| *name == format!("x{column}"));
     if found.is_empty() || (anonymous && found.len() == names.len() && !found.contains(&names[0])) {
         if sheet.columns() != names.len() {
             return Err(Problem::ColumnCount { found: sheet.columns(), expected: names.len() });
@@ -189,7 +199,8 @@ pub(crate) fn columns_of(
         told => told == Header::Yes,
     };
     let names: Vec<String> = schema.variables.iter().map(|variable| variable.name.clone()).collect();
-    let columns = match_columns(sheet, &names, header).map_err(|problem| sheet.error(problem))?;
+    let columns =
+        match_columns(sheet, &names, header, schema.header).map_err(|problem| sheet.error(problem))?;
     Ok((columns, header))
 }
 
@@ -213,6 +224,7 @@ pub fn for_each_row<'a>(
     let source = source.into();
     let mut sheet = Sheet::open(source, read)?;
     let (columns, header) = columns_of(&sheet, schema, read)?;
+    sheet.only(columns.iter().map(Option::is_some))?;
     let encoder = Encoder::new(schema);
     let mut codes = vec![0u16; schema.variables.len()];
     let (mut unobserved, mut unknown) = (Vec::new(), Vec::new());

@@ -48,21 +48,22 @@ pub fn unknown(schema: &Schema, variable: usize, value: &str) -> anyhow::Error {
     )
 }
 
-/// The states of these values.
-pub fn states<'v>(
+/// The state of a value, or of a missing cell.
+pub fn state_of(
     schema: &Schema,
     encoder: &Encoder<'_>,
     variable: usize,
-    values: impl IntoIterator<Item = &'v str>,
-) -> Result<Vec<usize>> {
-    values
-        .into_iter()
-        .map(|value| state(schema, encoder, variable, value).ok_or_else(|| unknown(schema, variable, value)))
-        .collect()
+    value: Option<&str>,
+) -> Result<usize> {
+    let found = match value {
+        Some(value) => state(schema, encoder, variable, value),
+        None => encoder.missing(variable).map(usize::from),
+    };
+    found.ok_or_else(|| unknown(schema, variable, value.unwrap_or_default()))
 }
 
-/// Evidence that columns have one of these values each.
-pub fn evidence(schema: &Schema, given: &[(String, Vec<String>)]) -> Result<Evidence> {
+/// Evidence that columns have one of these values each; no value is a missing cell.
+pub fn evidence(schema: &Schema, given: &[(String, Vec<Option<String>>)]) -> Result<Evidence> {
     let encoder = Encoder::new(schema);
     let mut evidence = Evidence::none(&schema.states());
     let mut seen = vec![false; schema.variables.len()];
@@ -71,8 +72,9 @@ pub fn evidence(schema: &Schema, given: &[(String, Vec<String>)]) -> Result<Evid
         if std::mem::replace(&mut seen[variable], true) {
             bail!("column {name:?} is given twice");
         }
-        let states = states(schema, &encoder, variable, values.iter().map(String::as_str))?;
-        evidence.set(variable, &states)?;
+        let states: Result<Vec<usize>> =
+            values.iter().map(|value| state_of(schema, &encoder, variable, value.as_deref())).collect();
+        evidence.set(variable, &states?)?;
     }
     Ok(evidence)
 }

@@ -38,6 +38,7 @@ impl Scoring<'_> {
                 .into_par_iter()
                 .map(|row| match holes[row] {
                     Some((place, evidence, _)) if !known(row) => {
+                        self.go_on()?;
                         let number = chunk.first + *place as u64;
                         posterior(asked, evidence, target, states, self.effort(number))
                             .with_context(|| format!("row {number}"))
@@ -89,6 +90,7 @@ impl Scoring<'_> {
                 .incomplete
                 .par_iter()
                 .map(|(place, evidence, columns)| {
+                    self.go_on()?;
                     let number = chunk.first + *place as u64;
                     let cells: Result<Vec<f64>> = (0..n)
                         .map(|v| match columns.contains(&v) {

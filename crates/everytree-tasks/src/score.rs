@@ -6,6 +6,8 @@ use everytree::schema::Schema;
 use everytree::table::Table;
 use everytree_read::{CellRules, FileFacts, Problem, ReadSettings, Row, Source, for_each_row};
 use rayon::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use thiserror::Error;
 
 /// Rows at once: memory does not grow with the table.
 pub(crate) const CHUNK: usize = 2048;
@@ -25,7 +27,14 @@ pub struct Scoring<'a> {
     pub seed: u64,
     /// How text is read.
     pub read: &'a ReadSettings,
+    /// Set by whoever wants it to end.
+    pub stop: Option<&'a AtomicBool>,
 }
+
+/// Someone has asked to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("interrupted")]
+pub struct Interrupted;
 
 /// What there was in the table that was scored.
 #[derive(Clone, Debug)]
@@ -42,6 +51,14 @@ impl Scoring<'_> {
             missing_is_a_state: self.missing_as_state,
             unknown_is_unobserved: self.unknown_is_unobserved,
             incomplete_rows: true,
+        }
+    }
+
+    /// An error if someone has asked to stop.
+    pub(crate) fn go_on(&self) -> Result<()> {
+        match self.stop {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(Interrupted.into()),
+            _ => Ok(()),
         }
     }
 
@@ -87,7 +104,8 @@ impl Scoring<'_> {
         let read = for_each_row(source, schema, self.read, self.rules(), &mut |row| {
             let taken = chunk.take(row, asked);
             let full = chunk.rows.rows() == CHUNK;
-            let done = taken.and_then(|()| if full { on_chunk(&chunk) } else { Ok(()) });
+            let done =
+                taken.and_then(|()| if full { self.go_on().and_then(|()| on_chunk(&chunk)) } else { Ok(()) });
             if full {
                 chunk.next();
             }
@@ -146,6 +164,7 @@ impl Chunk {
         let scores = asked.log_p(&self.rows)?;
         let mut scores: Vec<Estimate> = scores.into_iter().map(sure).collect();
         let of_one = |(place, evidence, _): &(usize, Evidence, Vec<usize>)| {
+            scoring.go_on()?;
             let row = self.first + *place as u64;
             match asked.log_evidence(evidence, scoring.effort(row)) {
                 Err(InferError::Impossible) => Ok((*place, sure(f64::NEG_INFINITY))),

@@ -114,6 +114,14 @@ pub enum ScanError {
         /// How many.
         cells: usize,
     },
+    /// A number without end.
+    #[error(
+        "column {column:?} has an infinite number; replace it by the largest that makes sense, or leave the cell empty"
+    )]
+    Infinite {
+        /// The column.
+        column: String,
+    },
     /// Nothing to learn about a column.
     #[error(
         "column {column:?} has no value at all; leave it out, or take missing cells as a state with --missing category"
@@ -259,6 +267,9 @@ impl Scan {
         let (mut cells, mut with_missing) = (0, 0);
         let mut variables = Vec::new();
         for (column, name) in self.columns.iter().zip(names) {
+            if column.infinite {
+                return Err(ScanError::Infinite { column: name });
+            }
             if column.missing > 0 {
                 if self.settings.missing_cells == MissingCells::Refused {
                     return Err(ScanError::Missing { column: name, cells: column.missing });
@@ -320,9 +331,11 @@ impl Scan {
         let more = if column.overflow { "more than " } else { "" };
         let asked = self.settings.bins.get(name).copied();
         let booleans: Option<Vec<bool>> = labels.iter().map(|(text, _)| boolean(text)).collect();
+        // Text by its type stays text.
         if let Some(values) = booleans
             && !values.is_empty()
             && !column.overflow
+            && !column.typed_text
         {
             let spelled = |value: bool| {
                 let seen = labels.iter().zip(&values).find(|(_, seen)| **seen == value);

@@ -329,7 +329,12 @@ impl<'a> Encoder<'a> {
                 code(other.to_string()).or_else(|| code(otherwise(other)?))
             }
         };
-        code.map_or(Encoded::Unknown, Encoded::State)
+        match (code, cell) {
+            (Some(code), _) => Encoded::State(code),
+            // Nothing between two commas is nothing, whatever training took for missing.
+            (None, Cell::Field("")) => Encoded::Unobserved,
+            (None, _) => Encoded::Unknown,
+        }
     }
 }
 

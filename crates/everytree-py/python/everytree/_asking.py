@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _frames, _html, _plots
+from . import _core, _filling, _frames, _html, _plots
 from ._errors import UnknownColumn, not_fitted
-from ._parameters import count, seed
+from ._parameters import count, number, seed, whole
 from ._results import Answer, LogProb, MostProbable, Query, Surprise
 
 Given = Mapping[Any, Any]
@@ -25,6 +25,7 @@ class Asking:
     n_features_in_: int
     _model: _core.Model | None = None
     _look: _frames.Look | None = None
+    _owner: str = ""
     _values: list[_frames.Values]
     _places: dict[Any, int]
 
@@ -178,16 +179,18 @@ class Asking:
             Answer(name, self._values[self._places[name]].values[state], p, float("nan") if error is None else error)
             for name, state, p, error in found["answers"]
         ]
-        number = lambda value: float("nan") if value is None else value  # noqa: E731
+        figure = lambda value: float("nan") if value is None else value  # noqa: E731
         return Query(
             answers=answers,
             method=found["method"],
             trees=found["trees"],
-            effective_sample_size=number(found["effective_sample_size"]),
+            effective_sample_size=figure(found["effective_sample_size"]),
             log_evidence=found["log_evidence"],
-            log_evidence_standard_error=number(found["log_evidence_standard_error"]),
+            log_evidence_standard_error=figure(found["log_evidence_standard_error"]),
             r_hat=found["r_hat"],
             edges=[tuple(edge) for edge in found["edges"]] if edges else None,
+            _places=self._places,
+            _names=[values.name for values in self._values],
         )
 
     def sample(self, n: int = 1, given: Given | None = None, random_state: Any = None) -> Any:
@@ -219,6 +222,8 @@ class Asking:
         """
         model = self._fitted()
         how = self._how(0.005, trees, random_state, missing_as_state=bool(missing_as_state))
+        if whole("n", n) < 1:
+            raise ValueError(f"n {n}: at least one row")
         codes, logs, proven = model.most_probable(self._given(given), int(n), how)
         return MostProbable(self._rows(codes), np.array(logs), np.array(proven, dtype=bool))
 
@@ -245,8 +250,13 @@ class Asking:
             Also a list of ``(row, column, value, probability, standard_error)``, one for every cell that was filled.
         """
         model = self._fitted()
-        made, table = _frames.look(X)
-        table = self._renamed(made, table)
+        if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "columns"):
+            import pyarrow
+
+            # What can be read only once is read here.
+            X = pyarrow.table(X)
+        part, table = _frames.look(X, only=self._only())
+        table = self._renamed(part, table)
         told = {
             "how": how,
             "unknown": unknown,
@@ -258,15 +268,21 @@ class Asking:
         rows, variables, states = (np.frombuffer(some, dtype=np.int64).tolist() for some in places)
         values = [self._values[v].values[s] for v, s in zip(variables, states)]
         # The columns of the table, by the variables of the model.
-        names = made.names if made.named else [value.name for value in self._values]
-        back = dict(zip(names, made.names))
+        by_place = len(part.names) == len(self._values) and not (part.named and self._named)
+        back = {value.name: own for value, own in zip(self._values, part.names)} if by_place else {}
         columns = [back.get(self._values[v].name, self._values[v].name) for v in variables]
-        filled = _frames.fill(X, made, rows, columns, values)
+        cells: dict[str, _filling.Cells] = {}
+        for row, column, value in zip(rows, columns, values):
+            where, what = cells.setdefault(column, ([], []))
+            where.append(row)
+            what.append(value)
+        alike = self._look is not None and self._look.kind == part.kind
+        trained = dict(zip(self._look.names, self._look.types)) if self._look is not None and alike else {}
+        filled = _filling.fill(X, part, cells, trained)
         if not return_probabilities:
             return filled
         p, e = np.frombuffer(probabilities), np.frombuffer(errors)
-        cells = list(zip(rows, columns, values, p.tolist(), e.tolist()))
-        return filled, cells
+        return filled, list(zip(rows, columns, values, p.tolist(), e.tolist()))
 
     def entropy(self, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None) -> tuple[float, float]:
         """The entropy of the model in nats, and its standard error (0 where it is exact)."""
@@ -282,8 +298,9 @@ class Asking:
         self, one: Any, other: Any, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
     ) -> tuple[float, float]:
         """The mutual information of two columns in nats, and its standard error (0 where it is exact)."""
+        model = self._fitted()
         names = [self._values[self._place(column)].name for column in (one, other)]
-        return self._fitted().figure("mutual-information", names, [], self._how(tolerance, trees, random_state))
+        return model.figure("mutual-information", names, [], self._how(tolerance, trees, random_state))
 
     def probability(
         self, given: Given, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
@@ -317,8 +334,8 @@ class Asking:
     def _how(self, tolerance: float, trees: int, random_state: Any, **more: Any) -> str:
         seed_ = seed(self.random_state if random_state is None else random_state)
         told = {
-            "tolerance": float(tolerance),
-            "trees": int(trees),
+            "tolerance": number("tolerance", tolerance),
+            "trees": whole("trees", trees),
             "seed": seed_,
             "threads": count("threads", self.threads),
             **more,
@@ -326,41 +343,48 @@ class Asking:
         return json.dumps(told)
 
     def _table(self, X: Any, without: str | None = None) -> Any:
-        made, table = _frames.look(X)
+        made, table = _frames.look(X, only=self._only())
         if made.rows == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(made.names)})) while a minimum of 1 is required.")
         return self._renamed(made, table, without)
 
+    @property
+    def _named(self) -> bool:
+        """Had the table that was learned from names?"""
+        return hasattr(self, "feature_names_in_")
+
+    def _only(self) -> set[str] | None:
+        """Columns that are looked at, of tables that have names."""
+        return {values.name for values in self._values} if self._named else None
+
     def _renamed(self, made: _frames.Look, table: Any, without: str | None = None) -> Any:
         """Columns are matched by name, or by place where one side has none."""
         names = [values.name for values in self._values]
-        had_names = hasattr(self, "feature_names_in_")
-        if made.named and had_names:
+        if not made.names or (made.named and (self._named or set(names) - {without} <= set(made.names))):
             return table
         expected = self.n_features_in_
         if len(made.names) == expected - 1 and without is not None:
             names = [name for name in names if name != without]
         elif len(made.names) != expected:
+            features = expected - (without is not None)
             raise ValueError(
-                f"X has {len(made.names)} features, but {type(self).__name__} is expecting {expected} features as input."
+                f"X has {len(made.names)} features, but {self._said_name()} is expecting {features} features as input."
             )
-        if had_names != made.named and had_names:
+        if self._named and not made.named:
             warnings.warn(
-                f"X does not have valid feature names, but {type(self).__name__} was fitted with feature names",
+                f"X does not have valid feature names, but {self._said_name()} was fitted with feature names",
                 UserWarning,
                 stacklevel=4,
             )
-        elif had_names != made.named:
+        elif made.named and not self._named:
             warnings.warn(
-                f"X has feature names, but {type(self).__name__} was fitted without feature names",
-                UserWarning,
-                stacklevel=4,
+                f"X has feature names, but {self._said_name()} was fitted without feature names", UserWarning, stacklevel=4
             )
-        if isinstance(table, list):
-            return [(name, *column[1:]) for name, column in zip(names, table)]
-        if made.names == names:
-            return table
-        raise ValueError(f"columns {made.names[:5]}: the model was fitted without names; give it a numpy array")
+        return _frames.under(made, table, names)
+
+    def _said_name(self) -> str:
+        """What this is called in messages."""
+        return self._owner or type(self).__name__
 
     def _place(self, column: Any) -> int:
         if hashable(column) and column in self._places:
@@ -369,14 +393,16 @@ class Asking:
         more = ", …" if len(self._values) > 20 else ""
         raise UnknownColumn(f'there is no column "{column}"; the columns are {known}{more}')
 
-    def _given(self, given: Given | None) -> list[tuple[str, list[str]]]:
+    def _given(self, given: Given | None) -> list[tuple[str, list[str | None]]]:
         if given is None:
             return []
         if not isinstance(given, Mapping):
             raise TypeError("given: a dict of values by column")
         known = []
         for column, value in given.items():
-            several = isinstance(value, (list, tuple, set, frozenset, np.ndarray))
+            if isinstance(value, np.ndarray) and value.ndim == 0:
+                value = value.item()
+            several = hasattr(value, "__iter__") and not isinstance(value, (str, bytes, Mapping))
             texts = [_frames.text(one) for one in (value if several else [value])]
             if not texts:
                 raise ValueError(f"given {column!r}: at least one value is needed")
@@ -393,10 +419,10 @@ class Asking:
             and not (hashable(target[1]) and target[1] in self._places)
         )
 
-    def _target(self, target: Any) -> tuple[str, str | None]:
+    def _target(self, target: Any) -> tuple[str, list[str | None] | None]:
         if isinstance(target, tuple) and target not in self._places:
             column, value = target
-            return self._values[self._place(column)].name, _frames.text(value)
+            return self._values[self._place(column)].name, [_frames.text(value)]
         return self._values[self._place(target)].name, None
 
     def _rows(self, codes: bytearray) -> Any:

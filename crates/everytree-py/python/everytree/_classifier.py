@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -66,7 +67,7 @@ class MixtureOfAllTreesClassifier(Parameters):
         holdout: float = 0.1,
         refit: bool = False,
         max_states: int = 64,
-        bins: Mapping[Any, int] | str | None = None,
+        bins: int | Mapping[Any, int] | str | None = None,
         missing: str = "category",
         na: Sequence[str] | None = None,
         blocks: Any = None,
@@ -81,15 +82,16 @@ class MixtureOfAllTreesClassifier(Parameters):
 
     max_states: int
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, callbacks: Any = None) -> Self:
-        """Learns the joint distribution of features and label."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, valid: Any = None, callbacks: Any = None) -> Self:
+        """Learns the joint distribution of features and label; ``valid`` is a pair of features and labels."""
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        made, _ = _frames.look(X)
+        looked = _frames.look(X)
+        made = looked[0]
         labels = _labels(y, made.rows)
         if not len(labels):
             raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(made.names)})) while a minimum of 1 is required.")
-        if not made.names:
+        if not made.names and made.rows >= 0:
             raise ValueError(f"0 feature(s) (shape=({made.rows}, 0)) while a minimum of 1 is required.")
         weights = weights_of(sample_weight, made.rows)
         seen = np.unique(labels if weights is None else labels[weights > 0])
@@ -110,36 +112,54 @@ class MixtureOfAllTreesClassifier(Parameters):
         while name in made.names:
             name += "_"
         joint = MixtureOfAllTrees(**self.get_params())
-        joint._fit_with(X, (name, labels), sample_weight, callbacks)
-        self._become(joint, name, classes, made)
+        checked = None
+        if valid is not None:
+            features, others = valid
+            apart = _frames.look(features)
+            checked = apart[0].and_also(apart[1], name, _labels(others, apart[0].rows))
+        joint._fit_with(made.and_also(looked[1], name, labels), sample_weight, callbacks, checked)
+        self._become(joint, name, classes)
         return self
 
-    def _become(self, joint: MixtureOfAllTrees, name: str, classes: np.ndarray, made: _frames.Look) -> None:
+    def _become(self, joint: MixtureOfAllTrees, name: str, classes: np.ndarray) -> None:
         states = [value for value in joint.states_[name] if value is not None]
         if len(states) != len(classes):
-            raise ValueError(f"labels such as {joint.na or 'NA'} stand for missing cells; give na=[] to have them as labels")
+            raise ValueError(f"labels among na={joint.na} stand for missing cells")
+        joint._owner = type(self).__name__
         self.joint_ = joint
         self.label_ = name
         self.classes_ = classes
         self.n_features_in_ = joint.n_features_in_ - 1
-        if made.named:
-            self.feature_names_in_ = np.array([own for own in made.names], dtype=object)
+        if hasattr(joint, "feature_names_in_"):
+            self.feature_names_in_ = np.array([own for own in joint.feature_names_in_ if own != name], dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model file of the joint distribution."""
+        self._fitted()
+        self.joint_.save(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], label: str = "label") -> Self:
+        """A classifier for a column of the model in a file."""
+        joint = MixtureOfAllTrees.load(path)
+        states = [value for value in joint.states_[joint._values[joint._place(label)].name] if value is not None]
+        classifier = cls()
+        classifier._become(joint, label, np.array(states))
+        return classifier
+
+    def _fitted(self) -> Any:
+        if not hasattr(self, "joint_"):
+            raise not_fitted(self)
+        return self.joint_._fitted()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "joint_")
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of every label, one row for each row of X."""
-        if not hasattr(self, "joint_"):
-            raise not_fitted(self)
-        made, _ = _frames.look(X)
-        if not made.named and len(made.names) != self.n_features_in_:
-            raise ValueError(
-                f"X has {len(made.names)} features, but {type(self).__name__} is expecting {self.n_features_in_} features as "
-                "input."
-            )
+        self._fitted()
         return self.joint_.conditional(X, self.label_)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
@@ -174,6 +194,8 @@ class MixtureOfAllTreesClassifier(Parameters):
 
 
 def _labels(y: Any, rows: int) -> np.ndarray:
+    if type(y).__module__.startswith("pyarrow"):
+        y = y.to_pylist()
     labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         import warnings

@@ -4,7 +4,8 @@ from typing import Any
 
 __version__: str
 
-Given = list[tuple[str, list[str]]]
+Given = list[tuple[str, list[str | None]]]
+Targets = list[tuple[str, list[str | None] | None]]
 
 class Model:
     @staticmethod
@@ -19,7 +20,7 @@ class Model:
     def score(self, table: Any, how: str) -> tuple[bytearray, bytearray, int]: ...
     def conditional(self, table: Any, target: str, how: str) -> tuple[bytearray, bytearray]: ...
     def surprise(self, table: Any, how: str) -> tuple[bytearray, bytearray]: ...
-    def query(self, given: Given, targets: list[tuple[str, str | None]] | None, how: str) -> str: ...
+    def query(self, given: Given, targets: Targets | None, how: str) -> str: ...
     def sample(self, given: Given, rows: int, how: str) -> tuple[bytearray, str]: ...
     def most_probable(self, given: Given, rows: int, how: str) -> tuple[bytearray, list[float], list[bool]]: ...
     def impute(self, table: Any, how: str) -> tuple[bytearray, bytearray, bytearray, bytearray, bytearray]: ...
@@ -30,6 +31,7 @@ def fit(
     train: Any,
     valid: Any,
     weights: Any,
+    named: bool,
     recipe: str,
     options: str,
     watch: Callable[[str], bool] | None,

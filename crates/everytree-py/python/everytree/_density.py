@@ -12,7 +12,7 @@ import numpy as np
 
 from . import _core, _frames
 from ._asking import Asking, hashable
-from ._parameters import Parameters, count, jsonable, seed, weights_of
+from ._parameters import Parameters, count, jsonable, number, seed, weights_of, whole
 from ._progress import Progress
 
 #: What a recipe says where nothing else is said.
@@ -36,6 +36,21 @@ USUAL: dict[str, Any] = {
 }
 
 Callback = Callable[[dict[str, Any]], Any]
+
+
+def _checked(recipe: dict[str, Any]) -> dict[str, Any]:
+    """The recipe with numbers that are numbers."""
+    for name in ("smoothing", "prior", "shrinkage", "lr", "average"):
+        if recipe[name] is not None:
+            recipe[name] = number(name, recipe[name])
+    for name in ("epochs", "patience", "batch"):
+        if recipe[name] is not None and whole(name, recipe[name]) < 0:
+            raise ValueError(f"{name} {recipe[name]}: not negative")
+    for name in ("components", "hidden"):
+        if recipe[name] is not None and not isinstance(recipe[name], str):
+            whole(name, recipe[name])
+    recipe["cosine"] = bool(recipe["cosine"])
+    return jsonable(recipe)
 
 
 class Density(Parameters, Asking):
@@ -91,28 +106,30 @@ class Density(Parameters, Asking):
         -----
         Ctrl-C (or the stop button of a notebook) ends the fit and keeps the best model so far; ``stopped_by_`` tells.
         """
-        return self._fit_with(X, None, sample_weight, callbacks, valid)
+        checked = None if valid is None else _frames.look(valid)
+        return self._fit_with(_frames.look(X), sample_weight, callbacks, checked)
 
     def _fit_with(
-        self, X: Any, label: tuple[str, np.ndarray] | None, sample_weight: Any, callbacks: Any, valid: Any = None
+        self,
+        looked: tuple[_frames.Look, Any],
+        sample_weight: Any,
+        callbacks: Any,
+        valid: tuple[_frames.Look, Any] | None,
     ) -> Self:
-        """Learns from a table, and from one more column if there is one."""
-        made, table = _frames.look(X)
+        """Learns from a table that was looked at."""
+        made, table = looked
+        unseen = made.kind == "arrow" and not made.names
         if made.rows == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(made.names)})) while a minimum of 1 is required.")
-        if made.kind != "arrow" and not made.names:
+        if not made.names and not unseen:
             raise ValueError(f"0 feature(s) (shape=({made.rows}, 0)) while a minimum of 1 is required.")
-        if len(made.names) == 1 and label is None:
+        if len(made.names) == 1:
             raise ValueError(f"1 feature(s) (shape=({made.rows}, 1)): there is only one column; a tree needs two.")
         if made.rows == 1 and valid is None:
             raise ValueError(
                 "1 sample: one row is too few: at least two are needed, one to learn from and one to validate with"
             )
-        if label is not None:
-            table = made.and_also(table, *label)
-        checked = None
-        if valid is not None:
-            _, checked = _frames.look(valid)
+        checked = None if valid is None else _frames.renamed(*valid, made.names, made.named)
         weights = weights_of(sample_weight, made.rows)
         recipe = {**USUAL, **self._recipe(), "seed": seed(self.random_state)}
         told = [callbacks] if callable(callbacks) else list(callbacks or [])
@@ -127,15 +144,9 @@ class Density(Parameters, Asking):
             return all([callback(dict(event)) is not False for callback in told])
 
         listening = watch if told or progress is not None else None
+        recipe_text, options_text = (json.dumps(some, allow_nan=False) for some in (_checked(recipe), self._options(made)))
         try:
-            model, notes, ended = _core.fit(
-                table,
-                checked,
-                weights,
-                json.dumps(jsonable(recipe)),
-                json.dumps(self._options(made.continuous)),
-                listening,
-            )
+            model, notes, ended = _core.fit(table, checked, weights, made.named, recipe_text, options_text, listening)
         finally:
             if progress is not None:
                 progress.close()
@@ -145,35 +156,48 @@ class Density(Parameters, Asking):
         if self.verbose:
             for note in notes:
                 print(f"note: {note}")
-        if ended in ("interrupted", "failed"):
-            why = notes[-1] if ended == "failed" and notes else "interrupted"
-            warnings.warn(f"{why}: the best model so far is kept", stacklevel=3)
+        if ended == "failed":
+            warnings.warn(notes[-1] if notes else "learning failed; the best model so far is kept", stacklevel=3)
+        elif ended == "interrupted":
+            warnings.warn("interrupted: the best model so far is kept", stacklevel=3)
         return self
 
-    def _options(self, continuous: list[str]) -> dict[str, Any]:
+    def _options(self, made: _frames.Look) -> dict[str, Any]:
+        name_of = {label: name for label, name in zip(made.labels, made.names) if hashable(label)}
         bins = self.bins
+        named: dict[str, int] = {}
+        every = None
         if isinstance(bins, Mapping):
-            named = {str(name): int(count) for name, count in bins.items()}
+            named = {name_of.get(column, str(column)): whole("bins", some) for column, some in bins.items()}
         elif isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
-            named = {name: int(bins) for name in continuous}
-        elif bins is None or bins == "none":
-            named = {}
-        else:
+            every = int(bins)
+        elif bins is not None and bins != "none":
             raise ValueError(f"bins {bins!r}: a number, a dict of numbers by column, or 'none'")
-        na = ["NA", "NaN", "null", "?"] if self.na is None else list(self.na)
+        na = [self.na] if isinstance(self.na, str) else list(self.na or [])
+        if not all(isinstance(text, str) for text in na):
+            raise ValueError(f"na {na!r}: a list of texts")
         if self.device not in ("auto", "cpu"):
             raise ValueError(f"device {self.device!r}: auto or cpu")
+        blocks = self.blocks
+        if isinstance(blocks, (list, tuple)):
+            blocks = [
+                [name_of.get(column, column) if hashable(column) else column for column in group]
+                if isinstance(group, (list, tuple))
+                else group
+                for group in blocks
+            ]
         return {
-            "holdout": float(self.holdout),
-            "max_states": int(self.max_states),
+            "holdout": number("holdout", self.holdout),
+            "max_states": whole("max_states", self.max_states),
             "bins": named,
+            "float_bins": every,
             "bin_numbers": bins != "none",
             "missing": self.missing,
-            "na": ["", *na],
-            "blocks": jsonable(self.blocks),
-            "block_states": [int(most) for most in self.block_states or []],
+            "na": na,
+            "blocks": jsonable(blocks),
+            "block_states": [whole("block_states", most) for most in self.block_states or []],
             "refit": bool(self.refit),
-            "timeout": None if self.timeout is None else float(self.timeout),
+            "timeout": None if self.timeout is None else min(float(self.timeout), 1e9),
             "threads": count("threads", self.threads),
         }
 
@@ -193,7 +217,7 @@ class Density(Parameters, Asking):
             # Columns by the labels that the table has, where they are no text.
             self._places.update({label: self._places[name] for label, name in zip(made.labels, made.names) if hashable(label)})
         self.n_features_in_ = len(names)
-        if made is None or made.named:
+        if about["named"]:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_

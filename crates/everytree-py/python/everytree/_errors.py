@@ -14,15 +14,16 @@ class ImpossibleEvidence(ValueError):
     """What is given has probability zero under the model."""
 
 
+class _NotFitted(ValueError, AttributeError):
+    """An estimator that has not learned yet, where scikit-learn has no name for it."""
+
+
 def not_fitted(estimator: object) -> Exception:
     """The exception for an estimator that has not learned yet: scikit-learn's, where that is installed."""
     try:
         from sklearn.exceptions import NotFittedError
     except ImportError:
-
-        class NotFittedError(ValueError, AttributeError):  # type: ignore[no-redef]
-            """Not fitted."""
-
+        NotFittedError = _NotFitted
     name = type(estimator).__name__
     return NotFittedError(
         f"This {name} instance is not fitted yet. Call 'fit' with appropriate arguments before using this estimator."

@@ -23,7 +23,7 @@ _COMMON = """
     missing : {"category", "marginalise", "error"}, default "category"
         Missing cells are one more state of their column, values that were not observed and are summed out, or refused.
     na : list of str, optional
-        Texts that stand for a missing cell. Default: NA, NaN, null, ? (the empty text always does).
+        Texts that stand for a missing cell. Default: none; missing is what is None, NaN, ``pd.NA`` or null.
     blocks : optional
         Columns modelled jointly: "auto", a pattern such as "colour_*", or a list of lists of names.
     block_states : list of int, optional
@@ -108,7 +108,7 @@ class MixtureOfAllTrees(Density):
         holdout: float = 0.1,
         refit: bool = False,
         max_states: int = 64,
-        bins: Mapping[Any, int] | str | None = None,
+        bins: int | Mapping[Any, int] | str | None = None,
         missing: str = "category",
         na: Sequence[str] | None = None,
         blocks: Any = None,

@@ -25,34 +25,26 @@ class Look:
     named: bool  #: does the table have names of its own?
     #: of columns with values of several types: the values by their text
     originals: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: columns of text: "True" is not True there
-    texts: set[str] = field(default_factory=set)
+    #: the table itself, where its columns cannot be named otherwise
+    source: Any = field(default=None, repr=False)
 
-    @property
-    def continuous(self) -> list[str]:
-        """Columns of floating-point type."""
-        return [name for name, kind in zip(self.names, self.types) if _is_float(kind)]
+    def __getstate__(self) -> dict[str, Any]:
+        # What it was like is kept, the rows are not.
+        return {**self.__dict__, "source": None}
 
-    def and_also(self, table: Any, name: str, values: np.ndarray) -> Any:
-        """The table as the core takes it, with one more column."""
-        column = _column(self, name, values)
-        self.names, self.labels, self.types = [*self.names, name], [*self.labels, name], [*self.types, None]
-        if self.kind == "numpy":
-            self.types[-1] = values.dtype
-        return [*table, column] if isinstance(table, list) else (table, [column])
+    def and_also(self, table: Any, name: str, values: np.ndarray) -> tuple[Look, Any]:
+        """What the table is like with one more column, and the table as the core takes it."""
+        kind = values.dtype if self.kind == "numpy" else None
+        made = Look(
+            self.kind, [*self.names, name], [*self.labels, name], [*self.types, kind], self.rows, self.named, self.originals
+        )
+        column = _column(made, name, values)
+        return made, [*table, column] if isinstance(table, list) else (table, [column])
 
 
 def _module(name: str) -> Any:
     """A library, if whoever made the table has loaded it."""
     return sys.modules.get(name)
-
-
-def _is_float(kind: Any) -> bool:
-    if isinstance(kind, np.dtype):
-        return kind.kind == "f"
-    if hasattr(kind, "is_float"):  # polars
-        return bool(kind.is_float())
-    return str(kind).lower() in ("float32", "float64", "float", "double", "halffloat")
 
 
 def _is_pandas(table: Any) -> bool:
@@ -62,47 +54,86 @@ def _is_pandas(table: Any) -> bool:
 
 def _is_polars(table: Any) -> bool:
     polars = _module("polars")
-    return polars is not None and isinstance(table, (polars.DataFrame, polars.LazyFrame))
+    return polars is not None and isinstance(table, (polars.DataFrame, polars.LazyFrame, polars.Series))
 
 
-def look(table: Any) -> tuple[Look, Any]:
-    """What a table is like, and the table as the core takes it."""
-    if isinstance(table, Look):
-        raise TypeError("a table is needed")
+def look(table: Any, only: Any = None) -> tuple[Look, Any]:
+    """What a table is like, and the table as the core takes it; of a table with names ``only`` these columns, if it has any."""
     # Before dicts: a sparse array may be one.
     if hasattr(table, "tocsr"):
         raise TypeError(
             "Sparse data was passed, but dense data is required. Use '.toarray()' to convert to a dense numpy array."
         )
     if _is_polars(table):
-        if hasattr(table, "collect"):
-            table = table.collect()
-        names = list(table.columns)
-        kinds = list(table.schema.values())
-        made = Look("polars", names, names, kinds, table.height, True)
-        made.texts = {name for name, kind in zip(names, kinds) if not (kind.is_numeric() or str(kind) == "Boolean")}
-        return made, table.__arrow_c_stream__()
+        return _polars(table, only)
     if _is_pandas(table):
-        return _pandas(table)
+        return _pandas(table, only)
     if isinstance(table, dict):
-        return _dict(table)
+        return _dict(table, only)
     if hasattr(table, "__arrow_c_stream__"):
         return _arrow(table)
     return _array(table)
 
 
+def renamed(made: Look, table: Any, names: list[str], named: bool) -> Any:
+    """Another table, whose columns are taken by their places where one of the two has no names."""
+    if (made.named and named) or made.names == names or not names:
+        return table
+    if len(made.names) != len(names):
+        raise ValueError(f"{len(made.names)} columns where there should be {len(names)}")
+    return under(made, table, names)
+
+
+def under(made: Look, table: Any, names: list[str]) -> Any:
+    """The table under these names."""
+    if isinstance(table, list):
+        return [(name, *column[1:]) for name, column in zip(names, table)]
+    if made.source is None or made.names == names:
+        return table
+    # An Arrow stream has its names inside.
+    if made.kind == "polars":
+        return made.source.rename(dict(zip(made.names, names))).__arrow_c_stream__()
+    return made.source.rename_columns(names).__arrow_c_stream__()
+
+
+# polars ---------------------------------------------------------------------------------------------------------------
+
+
+def _polars(table: Any, only: Any) -> tuple[Look, Any]:
+    import polars
+
+    if isinstance(table, polars.Series):
+        raise ValueError("Expected 2D array, got a Series. Reshape your data: a table has rows and columns.")
+    if hasattr(table, "collect"):
+        table = table.collect()
+    if only is not None and any(name in only for name in table.columns):
+        table = table.select([name for name in table.columns if name in only])
+    names = list(table.columns)
+    made = Look("polars", names, names, list(table.schema.values()), table.height, True)
+    for name, kind in table.schema.items():
+        if kind == polars.Null:
+            table = table.with_columns(polars.col(name).cast(polars.String))
+        elif kind == polars.UInt64 and (table[name].max() or 0) >= 2**63:
+            made.originals[name] = {str(value): value for value in table[name].unique().to_list() if value is not None}
+            table = table.with_columns(polars.col(name).cast(polars.String))
+    made.source = table
+    return made, table.__arrow_c_stream__()
+
+
 # pandas ---------------------------------------------------------------------------------------------------------------
 
 
-def _pandas(table: Any) -> tuple[Look, Any]:
+def _pandas(table: Any, only: Any) -> tuple[Look, Any]:
     if table.ndim != 2:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: shape={table.shape}. Reshape your data: a table has rows and columns."
         )
+    # Like scikit-learn: names are names if all of them are text.
+    named = len(table.columns) > 0 and all(isinstance(label, str) for label in table.columns)
+    if only is not None and named and any(name in only for name in table.columns):
+        table = table.loc[:, [name in only for name in table.columns]]
     labels = list(table.columns)
     names = [label if isinstance(label, str) else str(label) for label in labels]
-    # Like scikit-learn: names are names if all of them are text.
-    named = bool(labels) and all(isinstance(label, str) for label in labels)
     made = Look("pandas", names, labels, list(table.dtypes), len(table), named)
     columns = [_series(made, name, table.iloc[:, place]) for place, name in enumerate(names)]
     return made, columns
@@ -116,7 +147,6 @@ def _series(made: Look, name: str, series: Any) -> tuple[str, str, Any, Any]:
         categories = dtype.categories
         codes = np.ascontiguousarray(series.cat.codes.to_numpy(), dtype=np.int32)
         if all(isinstance(category, str) for category in categories):
-            made.texts.add(name)
             return name, "codes", (codes, list(categories)), None
         values = np.array([*categories.astype(object), None], dtype=object)[codes]
         return _objects(made, name, values.tolist())
@@ -124,8 +154,8 @@ def _series(made: Look, name: str, series: Any) -> tuple[str, str, Any, Any]:
         return _column(made, name, series.to_numpy())
     valid = np.ascontiguousarray(series.notna().to_numpy(), dtype=np.uint8)
     if pandas.api.types.is_bool_dtype(dtype):
-        values = series.to_numpy(dtype=np.uint8, na_value=0)
-        return name, "bool", np.ascontiguousarray(values), valid
+        values = np.ascontiguousarray(series.to_numpy(dtype=bool, na_value=False))
+        return name, "bool", values.view(np.uint8), valid
     if pandas.api.types.is_signed_integer_dtype(dtype):
         return name, "int", np.ascontiguousarray(series.to_numpy(dtype=np.int64, na_value=0)), valid
     if pandas.api.types.is_float_dtype(dtype):
@@ -137,6 +167,7 @@ def _series(made: Look, name: str, series: Any) -> tuple[str, str, Any, Any]:
 
 
 def _array(table: Any) -> tuple[Look, Any]:
+    mask = np.ma.getmaskarray(table) if isinstance(table, np.ma.MaskedArray) else None
     array = np.asarray(table)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported\n" + str(array))
@@ -147,10 +178,23 @@ def _array(table: Any) -> tuple[Look, Any]:
         )
     names = [f"x{column}" for column in range(array.shape[1])]
     made = Look("numpy", names, list(range(len(names))), [array.dtype] * len(names), array.shape[0], False)
-    return made, [_column(made, name, array[:, column]) for column, name in enumerate(names)]
+    columns = [_column(made, name, array[:, column]) for column, name in enumerate(names)]
+    if mask is not None:
+        columns = [_masked(column, ~mask[:, place]) for place, column in enumerate(columns)]
+    return made, columns
 
 
-def _dict(table: dict[Any, Any]) -> tuple[Look, Any]:
+def _masked(column: tuple[str, str, Any, Any], there: np.ndarray) -> tuple[str, str, Any, Any]:
+    """A column without the cells that are masked."""
+    name, kind, values, _ = column
+    if kind == "objects":
+        return name, kind, [value if some else None for value, some in zip(values, there)], None
+    return name, kind, values, np.ascontiguousarray(there, dtype=np.uint8)
+
+
+def _dict(table: dict[Any, Any], only: Any) -> tuple[Look, Any]:
+    if only is not None and any(str(label) in only for label in table):
+        table = {label: values for label, values in table.items() if str(label) in only}
     labels = list(table)
     names = [str(label) for label in labels]
     lengths = {len(values) for values in table.values()}
@@ -187,10 +231,9 @@ def _column(made: Look, name: str, values: np.ndarray) -> tuple[str, str, Any, A
 
 def _objects(made: Look, name: str, values: list[Any]) -> tuple[str, str, Any, Any]:
     kinds = {type(value) for value in values if value is not None}
-    if any(issubclass(kind, str) for kind in kinds):
-        made.texts.add(name)
-    if len(kinds) > 1:
-        made.originals[name] = {text(value): value for value in values}
+    large = int in kinds and any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values)
+    if len(kinds) > 1 or large:
+        made.originals[name] = {key: value for value in values if (key := text(value)) is not None}
     return name, "objects", values, None
 
 
@@ -199,12 +242,14 @@ def _objects(made: Look, name: str, values: list[Any]) -> tuple[str, str, Any, A
 
 def _arrow(table: Any) -> tuple[Look, Any]:
     pyarrow = _module("pyarrow")
+    if pyarrow is not None and isinstance(table, (pyarrow.Array, pyarrow.ChunkedArray)):
+        raise ValueError("Expected 2D array, got one column. Reshape your data: a table has rows and columns.")
     if pyarrow is not None and isinstance(table, pyarrow.RecordBatch):
         table = pyarrow.Table.from_batches([table])
     if pyarrow is not None and isinstance(table, pyarrow.Table):
         names = list(table.column_names)
         made = Look("arrow", names, names, list(table.schema.types), table.num_rows, True)
-        made.texts = {name for name, kind in zip(names, made.types) if "string" in str(kind)}
+        made.source = table
         return made, table.__arrow_c_stream__()
     # Whoever has only the interface (a relation of DuckDB, say) can be looked at once.
     columns = getattr(table, "columns", None)
@@ -217,20 +262,17 @@ def _arrow(table: Any) -> tuple[Look, Any]:
 # Back ------------------------------------------------------------------------------------------------------------------
 
 
-def text(value: Any) -> str:
-    """A value as the core writes it; nothing for a missing one."""
-    if value is None or value is getattr(_module("pandas"), "NA", None):
-        return ""
+def text(value: Any) -> str | None:
+    """A value as the core writes it; None for a missing one."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
     if isinstance(value, (bool, np.bool_)):
         return "True" if value else "False"
     if isinstance(value, (float, np.floating)):
-        return (
-            ""
-            if np.isnan(value)
-            else str(value)
-            if isinstance(value, np.floating) and value.itemsize < 8
-            else repr(float(value))
-        )
+        if np.isnan(value):
+            return None
+        short = isinstance(value, np.floating) and value.itemsize < 8
+        return str(value) if short else repr(float(value))
     return str(value)
 
 
@@ -247,8 +289,7 @@ class Values:
         ((kind, states),) = variable["states"].items()
         binned = kind == "bins"
         if kind == "booleans":
-            text = made is not None and variable["name"] in made.texts
-            values: list[Any] = list(states) if text else [False, True]
+            values: list[Any] = [False, True]
         elif binned:
             cells = variable["cells"][: len(states) + 1]
             values = [float(cell) for cell in cells]
@@ -276,7 +317,8 @@ def plain(values: np.ndarray) -> np.ndarray:
     if kinds <= {bool} and not missing and kinds:
         return values.astype(bool)
     if kinds == {int} and not missing:
-        return values.astype(np.int64)
+        small = all(-(2**63) <= value < 2**63 for value in present)
+        return values.astype(np.int64) if small else values
     if kinds and kinds <= {int, float}:
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     return values
@@ -301,7 +343,7 @@ def build(made: Look | None, columns: dict[str, np.ndarray]) -> Any:
     if made.kind == "polars":
         import polars
 
-        return polars.DataFrame([_as_polars(name, values, types.get(name)) for name, values in columns.items()])
+        return polars.DataFrame({name: _as_polars(name, values, types.get(name)) for name, values in columns.items()})
     if made.kind == "arrow" and _importable("pyarrow"):
         import pyarrow
 
@@ -312,7 +354,8 @@ def build(made: Look | None, columns: dict[str, np.ndarray]) -> Any:
         simple = [plain(values) for values in columns.values()]
         rows = len(simple[0]) if simple else 0
         if any(values.dtype == object for values in simple):
-            dtype = dtype if dtype.kind in "OUT" else np.dtype(object)
+            whole = all(isinstance(value, str) for values in simple for value in values)
+            dtype = dtype if dtype.kind in "UT" and whole else np.dtype(object)
         elif dtype.kind in "biu" and any(values.dtype.kind == "f" for values in simple):
             dtype = np.dtype(np.float64)
         out = np.empty((rows, len(simple)), dtype=dtype)
@@ -360,70 +403,3 @@ def _as_arrow(values: np.ndarray, dtype: Any) -> Any:
     if dtype is not None and pyarrow.types.is_dictionary(dtype):
         return pyarrow.array(values.tolist()).dictionary_encode().cast(dtype)
     return pyarrow.array(values.tolist(), type=dtype)
-
-
-def fill(table: Any, made: Look, rows: list[int], columns: list[str], values: list[Any]) -> Any:
-    """A copy of the table with these cells filled."""
-    by_column: dict[str, tuple[list[int], list[Any]]] = {}
-    for row, name, value in zip(rows, columns, values):
-        places, some = by_column.setdefault(name, ([], []))
-        places.append(row)
-        some.append(value)
-    if made.kind == "pandas":
-        import pandas
-
-        parts = []
-        for place, name in enumerate(made.names):
-            series = table.iloc[:, place]
-            if name in by_column:
-                series = series.copy()
-                places, some = by_column[name]
-                series.iloc[places] = some
-            parts.append(series)
-        filled = pandas.concat(parts, axis=1)
-        filled.columns = table.columns
-        return filled
-    if made.kind == "polars":
-        if hasattr(table, "collect"):
-            table = table.collect()
-        import polars
-
-        parts = []
-        for name in made.names:
-            series = table[name]
-            if name in by_column:
-                cells = series.to_list()
-                for place, value in zip(*by_column[name]):
-                    cells[place] = value
-                kind = None if series.dtype == polars.Null else series.dtype
-                series = polars.Series(name, cells, strict=False)
-                series = series if kind is None else series.cast(kind, strict=False)
-            parts.append(series)
-        return polars.DataFrame(parts)
-    if made.kind == "arrow":
-        import pyarrow
-
-        if not isinstance(table, pyarrow.Table):
-            raise TypeError("only tables can be filled; convert this to a pyarrow, polars or pandas table first")
-        for place, name in enumerate(made.names):
-            if name in by_column:
-                cells = table.column(place).to_pylist()
-                for row, value in zip(*by_column[name]):
-                    cells[row] = value
-                table = table.set_column(place, name, _as_arrow(np.array(cells, dtype=object), made.types[place]))
-        return table
-    if made.kind == "dict":
-        filled = dict(table)
-        for label, name in zip(made.labels, made.names):
-            if name in by_column:
-                cells = list(filled[label])
-                for place, value in zip(*by_column[name]):
-                    cells[place] = value
-                filled[label] = np.asarray(cells) if isinstance(filled[label], np.ndarray) else cells
-        return filled
-    array = np.array(table, copy=True)
-    for place, name in enumerate(made.names):
-        if name in by_column:
-            some, cells = by_column[name]
-            array[some, place] = cells
-    return array

@@ -19,6 +19,8 @@ def strongest(probabilities: np.ndarray, directed: bool, most: int) -> list[tupl
 
 def layout(side: int, edges: list[tuple[int, int, float]]) -> np.ndarray:
     """Places in the unit square: springs between linked vertices, and all push each other away (Fruchterman and Reingold)."""
+    if side == 0:
+        return np.empty((0, 2))
     angle = 2 * np.pi * np.arange(side) / max(side, 1)
     places = np.column_stack([np.cos(angle), np.sin(angle)])
     pull = np.zeros((side, side))

@@ -48,8 +48,8 @@ def seed(random_state: Any) -> int:
     if random_state is None:
         return 0
     if isinstance(random_state, (int, np.integer)):
-        if random_state < 0:
-            raise ValueError(f"random_state {random_state}: not negative")
+        if not 0 <= random_state < 2**64:
+            raise ValueError(f"random_state {random_state}: a number from 0 to 2**64 - 1")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(0, 2**31 - 1))
@@ -90,3 +90,21 @@ def keep(estimator: Any, given: dict[str, Any]) -> None:
     for name, value in given.items():
         if name not in ("self", "__class__"):
             setattr(estimator, name, value)
+
+
+def number(name: str, value: Any) -> float:
+    """A finite number."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} {value!r}: a number") from None
+    if not np.isfinite(found):
+        raise ValueError(f"{name} {value!r}: a finite number")
+    return found
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} {value!r}: a whole number")
+    return int(value)

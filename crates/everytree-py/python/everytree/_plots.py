@@ -22,7 +22,7 @@ def edges(estimator: Any, ax: Any, most: int) -> Any:
     ax = _axes(ax)
     directed = estimator._about["directed"]
     strong = _graph.strongest(estimator.edge_probabilities_, directed, most)
-    shown = sorted({vertex for u, v, _ in strong for vertex in (u, v)})
+    shown = sorted({vertex for u, v, _ in strong for vertex in (u, v)}) or list(range(len(estimator.blocks_)))[:most]
     place = {vertex: number for number, vertex in enumerate(shown)}
     points = _graph.layout(len(shown), [(place[u], place[v], p) for u, v, p in strong])
     for u, v, p in reversed(strong):

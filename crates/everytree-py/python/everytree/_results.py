@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,15 +34,23 @@ class Query:
     log_evidence_standard_error: float
     r_hat: float | None = None  #: of chains; near 1 where they agree
     edges: list[tuple[str | None, str, float, float]] | None = None  #: from (None: a root), to, probability, error
+    _places: dict[Any, int] = field(default_factory=dict, repr=False)
+    _names: list[str] = field(default_factory=list, repr=False)
+
+    def _name(self, column: Any) -> Any:
+        """The name of a column by any of its labels."""
+        place = self._places.get(column)
+        return column if place is None else self._names[place]
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, tuple) and len(key) == 2:
-            column, value = key
+        if isinstance(key, tuple) and len(key) == 2 and key not in self._places:
+            column, value = self._name(key[0]), key[1]
             for answer in self.answers:
                 if answer.column == column and answer.value == value:
                     return answer.probability
             raise KeyError(key)
-        found = {answer.value: answer.probability for answer in self.answers if answer.column == key}
+        name = self._name(key)
+        found = {answer.value: answer.probability for answer in self.answers if answer.column == name}
         if not found:
             raise KeyError(key)
         return found
@@ -50,7 +58,7 @@ class Query:
     def standard_error(self, column: str, value: Any) -> float:
         """The standard error of one probability."""
         for answer in self.answers:
-            if answer.column == column and answer.value == value:
+            if answer.column == self._name(column) and answer.value == value:
                 return answer.standard_error
         raise KeyError((column, value))
 
@@ -116,7 +124,8 @@ class Surprise:
         """The n most surprising rows: number, surprise, and the cells that stand out most in each."""
         found = []
         for row in np.argsort(-self.rows, kind="stable")[:n]:
-            own = np.nan_to_num(self.cells[row], nan=-1.0)
-            most = np.argsort(-own, kind="stable")[:cells]
+            own = self.cells[row]
+            there = np.flatnonzero(~np.isnan(own))
+            most = there[np.argsort(-own[there], kind="stable")][:cells]
             found.append((int(row), float(self.rows[row]), [(self.columns[c], float(own[c])) for c in most]))
         return found

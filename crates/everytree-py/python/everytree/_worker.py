@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
+from ._parameters import seed
 
 
 def data_of(model: Any) -> bytes:
@@ -28,9 +29,8 @@ def keywords(how: dict[str, Any]) -> str:
     if unknown := sorted(set(how) - set(usual)):
         raise TypeError(f"score got unexpected keywords {unknown}; it takes {sorted(usual)}")
     told = {**usual, **how}
-    seed = told.pop("random_state")
     # A worker is one of many on its machine: one thread each.
-    return json.dumps({**told, "seed": 0 if seed is None else int(seed), "threads": 1})
+    return json.dumps({**told, "seed": seed(told.pop("random_state")), "threads": 1})
 
 
 @functools.lru_cache(maxsize=4)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _worker
+import numpy as np
+
+from . import _frames, _worker
 
 __all__ = ["Scorer"]
 
@@ -39,17 +41,14 @@ class Scorer:
         return _worker.data_of(model)
 
     def __call__(self, batch: Any) -> Any:
+        if self._column in (batch.column_names if hasattr(batch, "column_names") else list(batch)):
+            raise ValueError(f"the batch has a column {self._column!r} already; say another with column=")
+        made, table = _frames.look(batch)
+        scores = np.empty(0) if made.rows == 0 else _worker.score(self._data, table, self._how)
+        if isinstance(batch, dict):
+            return {**batch, self._column: scores}
+        if made.kind == "pandas":
+            return batch.assign(**{self._column: scores})
         import pyarrow
 
-        if isinstance(batch, dict):
-            from . import _frames
-
-            _, table = _frames.look(batch)
-            return {**batch, self._column: _worker.score(self._data, table, self._how)}
-        if not isinstance(batch, pyarrow.Table):
-            from . import _frames
-
-            _, table = _frames.look(batch)
-            return batch.assign(**{self._column: _worker.score(self._data, table, self._how)})
-        scores = _worker.score(self._data, batch.__arrow_c_stream__(), self._how)
         return batch.append_column(self._column, pyarrow.array(scores))

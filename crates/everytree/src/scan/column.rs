@@ -21,6 +21,8 @@ pub(super) struct Column {
     pub zeros: usize,
     pub ones: usize,
     pub missing: usize,
+    /// Some cell was an infinite number by its type.
+    pub infinite: bool,
     /// Some cell was text by its type, so digits are not numbers.
     pub typed_text: bool,
     /// Once there are too many labels for the map: numbers, or a sample of them, and how many there were.
@@ -85,6 +87,7 @@ impl Column {
             Cell::Field("1") => self.ones += 1,
             Cell::Missing => self.missing += 1,
             Cell::Real(value) if value.is_nan() => self.missing += 1,
+            Cell::Real(value) if value.is_infinite() => self.infinite = true,
             Cell::Field(text) | Cell::Text(text) => {
                 if settings.missing.iter().any(|missing| missing == text) {
                     self.missing += 1;
