@@ -5,8 +5,10 @@ import importlib
 
 import pytest
 
+MODULES = ["everytree", *(f"everytree.{name}" for name in ("_estimators", "_classifier", "_asking", "_density"))]
 
-@pytest.mark.parametrize("name", ["everytree", "everytree._estimators", "everytree._classifier"])
+
+@pytest.mark.parametrize("name", MODULES)
 def test_examples_run(name):
     module = importlib.import_module(name)
     failed, tried = doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE)

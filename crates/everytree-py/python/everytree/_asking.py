@@ -45,6 +45,14 @@ class Asking:
 
         Exact for complete rows. Of a row with missing cells it is the log-probability of what was observed: exact in families
         of one tree and where few cells are missing, otherwise estimated; :meth:`log_prob` has the standard errors.
+
+        Examples
+        --------
+        >>> import everytree
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> model = everytree.ChowLiuTree().fit(table)
+        >>> model.score_samples(table).round(2)[:2].tolist()
+        [-0.82, -0.79]
         """
         return self.log_prob(
             X,
@@ -79,6 +87,15 @@ class Asking:
         trees : int
             Most random trees for one row.
         random_state : int, optional
+
+        Examples
+        --------
+        >>> import everytree
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> model = everytree.ChowLiuTree().fit(table)
+        >>> found = model.log_prob({"rain": ["yes"], "wet": [None]})
+        >>> found.log_prob.round(2).tolist(), found.standard_error.tolist()
+        ([-0.67], [0.0])
         """
         model = self._fitted()
         table = self._table(X)
@@ -102,6 +119,14 @@ class Asking:
 
         Exact where all other cells are there. Columns of the result are the values of ``states_[target]`` (without missing).
         X may have the column or not; what it holds there is not looked at.
+
+        Examples
+        --------
+        >>> import everytree
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> model = everytree.ChowLiuTree().fit(table)
+        >>> model.conditional({"rain": ["yes"]}, "wet").round(2).tolist()  # no, yes
+        [[0.11, 0.89]]
         """
         model = self._fitted()
         place = self._place(target)
@@ -124,6 +149,15 @@ class Asking:
         """How surprising every row is, and every cell of it given the others, in nats: for finding what is odd, and why.
 
         ``rows`` is −log p(row); ``cells`` has −log p(cell | rest of the row) for every column, NaN where a cell is missing.
+
+        Examples
+        --------
+        >>> import everytree
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> model = everytree.ChowLiuTree().fit(table)
+        >>> odd = model.surprise({"rain": ["yes", "no"], "wet": ["yes", "yes"]})
+        >>> odd.top(1, cells=1)[0][0]
+        1
         """
         model = self._fitted()
         table = self._table(X)
@@ -165,6 +199,15 @@ class Asking:
         -------
         Query
             Probabilities with standard errors, the effective sample size, and the probability of what is given.
+
+        Examples
+        --------
+        >>> import everytree
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> model = everytree.ChowLiuTree().fit(table)
+        >>> answer = model.query({"rain": "yes"}, ["wet"])
+        >>> round(answer["wet", "yes"], 2), answer.method
+        (0.89, 'exact')
         """
         model = self._fitted()
         asked = None
@@ -197,6 +240,14 @@ class Asking:
         """Draws rows, given the values of some columns or none; a table of the kind that the model has learned from.
 
         Exact and independent without evidence. A number that was cut into bins comes as one in the middle of its bin.
+
+        Examples
+        --------
+        >>> import everytree
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> model = everytree.ChowLiuTree().fit(table)
+        >>> model.sample(3, given={"rain": "no"}, random_state=1)["rain"]
+        ['no', 'no', 'no']
         """
         model = self._fitted()
         if not isinstance(n, (int, np.integer)) or n < 0:
@@ -219,6 +270,14 @@ class Asking:
 
         ``proven`` says of each whether every row was looked at; otherwise it is the best that a search has found, with its
         exact log-probability.
+
+        Examples
+        --------
+        >>> import everytree
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> model = everytree.ChowLiuTree().fit(table)
+        >>> model.most_probable(given={"wet": "yes"}).rows
+        {'rain': ['yes'], 'wet': ['yes']}
         """
         model = self._fitted()
         how = self._how(0.005, trees, random_state, missing_as_state=bool(missing_as_state))
@@ -248,6 +307,14 @@ class Asking:
             What to do with a label that the model does not know; with "unobserved" it stays as it is.
         return_probabilities : bool
             Also a list of ``(row, column, value, probability, standard_error)``, one for every cell that was filled.
+
+        Examples
+        --------
+        >>> import everytree
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> model = everytree.ChowLiuTree().fit(table)
+        >>> model.impute({"rain": ["yes", "no"], "wet": [None, "no"]})["wet"]
+        ['yes', 'no']
         """
         model = self._fitted()
         if hasattr(X, "__arrow_c_stream__") and not hasattr(X, "columns"):

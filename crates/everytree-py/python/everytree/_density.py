@@ -246,7 +246,17 @@ class Density(Parameters, Asking):
     # Files ------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model file, whole or not at all; the command line and Rust read it too."""
+        """Writes the model file, whole or not at all; the command line and Rust read it too.
+
+        Examples
+        --------
+        >>> import everytree, os, tempfile
+        >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+        >>> path = os.path.join(tempfile.mkdtemp(), "rain.everytree")
+        >>> everytree.ChowLiuTree().fit(table).save(path)
+        >>> everytree.load(path).states_
+        {'rain': ['no', 'yes'], 'wet': ['no', 'yes']}
+        """
         self._fitted().save(os.fspath(path))
 
     @classmethod
