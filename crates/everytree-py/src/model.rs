@@ -456,12 +456,7 @@ impl Model {
 }
 
 impl Model {
-    fn answer(
-        &self,
-        given: &Given,
-        targets: Option<&[Asked]>,
-        how: &Value,
-    ) -> Result<String> {
+    fn answer(&self, given: &Given, targets: Option<&[Asked]>, how: &Value) -> Result<String> {
         let schema = self.schema();
         let known = evidence(schema, given)?;
         let missing_as_state = how["missing_as_state"].as_bool().unwrap_or(false);
