@@ -62,7 +62,7 @@ impl<'a> Codes<'a> {
     }
 
     /// Is every code a state? The states of each variable begin at these places, and end where the next begin.
-    pub(crate) fn check(&self, offsets: &[usize]) -> Result<(), ForestError> {
+    pub fn check(&self, offsets: &[usize]) -> Result<(), ForestError> {
         let expected = offsets.len() - 1;
         if self.variables != expected {
             return Err(ForestError::Length { what: "a row of codes", found: self.variables, expected });

@@ -3,6 +3,7 @@
 use super::Tables;
 use super::tables::place;
 use crate::spanning::Kind;
+use rayon::prelude::*;
 
 /// Expected counts: for every pair of states, the sum over rows of weight × probability that the forest has that edge.
 ///
@@ -55,8 +56,33 @@ impl Counts {
         &self.sums
     }
 
-    pub(crate) fn fits(&self, kind: Kind, offsets: &[usize]) -> bool {
+    pub(crate) fn is_of(&self, kind: Kind, offsets: &[usize]) -> bool {
         self.kind == kind && self.offsets == offsets
+    }
+
+    /// Is it laid out as these tables are?
+    pub fn fits(&self, tables: &Tables) -> bool {
+        self.is_of(tables.kind(), tables.offsets())
+    }
+
+    /// Adds to one entry of the square matrix over all states.
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn add(&mut self, place: usize, count: f64) {
+        self.sums[place] += count;
+    }
+
+    /// Adds to every entry that is looked up, on all cores.
+    pub fn add_all(&mut self, tables: &Tables, count: impl Fn(usize) -> f64 + Sync) {
+        let (kind, offsets) = (self.kind, tables.offsets());
+        let total = offsets[offsets.len() - 1];
+        let variable = |state: usize| offsets.partition_point(|&offset| offset <= state) - 1;
+        self.sums.par_chunks_mut(total).enumerate().with_min_len(16).for_each(|(state, line)| {
+            let columns = if kind == Kind::Undirected { offsets[variable(state)] } else { total };
+            let line = line[..columns].iter_mut().enumerate();
+            line.for_each(|(column, sum)| *sum += count(state * total + column));
+        });
     }
 
     pub(crate) fn sums_mut(&mut self) -> &mut [f64] {

@@ -5,7 +5,7 @@ use super::{Backend, Codes, Counts, ForestError, Summary, Tables};
 use crate::pool::Pool;
 use crate::spanning::kernel::real::Real;
 use crate::spanning::kernel::{Buffer, Factors, Kernel, Scratch, zeros};
-use crate::spanning::{Kind, Level, exponent_of, scales, sum_forests};
+use crate::spanning::{Kind, Level, sum_forests};
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,16 +100,34 @@ impl<T: Real> Prepared<T> {
 
     /// Log F and, if wanted, marginals of a row that the kernels could not vouch for; of the rates as they are.
     fn surely(&self, state: impl Fn(usize) -> usize, marginals: bool) -> (f64, Vec<f64>) {
-        let n = self.variables();
-        let mut rates = vec![0.0; n * n];
-        for v in 0..n {
-            let others = if self.kind == Kind::Undirected { 0..v } else { 0..n };
-            for u in others {
-                rates[v * n + u] = self.exact[state(v) * self.total + state(u)];
-            }
-        }
-        sum_forests(self.kind, n, &rates, marginals)
+        of_states(self.kind, self.variables(), &self.exact, self.total, state, marginals)
     }
+}
+
+/// Log F and, if wanted, marginals of one row, with as many digits and as much exponent as it takes: slow and sure.
+///
+/// Marginals are laid out as [`Elimination::marginals`](crate::spanning::Elimination::marginals) does.
+pub fn one_row(tables: &Tables, code: impl Fn(usize) -> usize, marginals: bool) -> (f64, Vec<f64>) {
+    let (n, offsets) = (tables.variables(), tables.offsets());
+    of_states(tables.kind(), n, tables.rates(), offsets[n], |v| offsets[v] + code(v), marginals)
+}
+
+fn of_states(
+    kind: Kind,
+    n: usize,
+    rates: &[f64],
+    total: usize,
+    state: impl Fn(usize) -> usize,
+    marginals: bool,
+) -> (f64, Vec<f64>) {
+    let mut own = vec![0.0; n * n];
+    for v in 0..n {
+        let others = if kind == Kind::Undirected { 0..v } else { 0..n };
+        for u in others {
+            own[v * n + u] = rates[state(v) * total + state(u)];
+        }
+    }
+    sum_forests(kind, n, &own, marginals)
 }
 
 /// What [`Cpu`] remembers of a chunk of rows between forward and backward.
@@ -155,9 +173,7 @@ impl<T: Real> Backend for Cpu<T> {
     type Trace = Trace<T>;
 
     fn prepare(&self, tables: &Tables) -> Prepared<T> {
-        let largest = tables.rates().iter().fold(0.0f64, |most, &rate| most.max(rate));
-        let exponent = exponent_of(largest);
-        let (a, b) = scales(exponent);
+        let (exponent, (a, b)) = tables.scale();
         let n = tables.variables();
         Prepared {
             kind: tables.kind(),
@@ -222,7 +238,7 @@ impl<T: Real> Backend for Cpu<T> {
         if trace.number != Some(tables.number) {
             return Err(ForestError::OtherTables { what: "the trace" });
         }
-        if !counts.fits(tables.kind, &tables.offsets) {
+        if !counts.is_of(tables.kind, &tables.offsets) {
             return Err(ForestError::OtherTables { what: "the accumulator of counts" });
         }
         length("weights", weights.len(), trace.rows)?;

@@ -43,7 +43,7 @@ mod tables;
 pub use backend::{Backend, Summary};
 pub use codes::Codes;
 pub use counts::Counts;
-pub use cpu::{Cpu, Prepared, Trace};
+pub use cpu::{Cpu, Prepared, Trace, one_row};
 pub use frechet::binary_ratios;
 pub use tables::{Line, MAX_STATES, Tables};
 
@@ -53,6 +53,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ForestError {
+    /// A machine other than the processor has failed.
+    #[error("{0}")]
+    Device(String),
     /// A rate that is NaN, infinite or negative.
     #[error(
         "the rate of variable {variable} in state {state} towards variable {other} in state {other_state} is {value}; \

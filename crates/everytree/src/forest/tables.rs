@@ -1,7 +1,7 @@
 //! The rates of every pair of states, in f64.
 
 use super::ForestError;
-use crate::spanning::Kind;
+use crate::spanning::{Kind, exponent_of, scales};
 use rayon::prelude::*;
 
 /// Most states over all variables: the square of it is a table.
@@ -126,12 +126,20 @@ impl Tables {
     }
 
     /// Where the states of each variable begin, and how many there are in all.
-    pub(crate) fn offsets(&self) -> &[usize] {
+    pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
-    pub(crate) fn rates(&self) -> &[f64] {
+    /// The square matrix over all states.
+    pub fn rates(&self) -> &[f64] {
         &self.rates
+    }
+
+    /// Where the largest rate is very large or very small: a power of two, and two factors that together divide by it.
+    pub fn scale(&self) -> (i32, (f64, f64)) {
+        let largest = self.rates.iter().fold(0.0f64, |most, &rate| most.max(rate));
+        let exponent = exponent_of(largest);
+        (exponent, scales(exponent))
     }
 }
 

@@ -18,7 +18,7 @@ pub enum Kind {
 
 impl Kind {
     /// Indices of an elimination: the vertices, one of them the root, or the vertices and a root above them.
-    pub(crate) fn indices(self, vertices: usize) -> usize {
+    pub fn indices(self, vertices: usize) -> usize {
         match self {
             Kind::Undirected => vertices,
             Kind::Directed => vertices + 1,

@@ -1,0 +1,460 @@
+//! The door on the GPU: forward and backward sweeps, a block of vertices after the other, all rows at once.
+
+use crate::engine::{Cuda, CudaError, failed, threads};
+use crate::real::{CudaReal, Products};
+use crate::space::Memory;
+use everytree::forest::{Backend, Codes, Counts, ForestError, Summary, Tables, one_row};
+use everytree::spanning::Kind;
+use rayon::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Vertices of a block, as in `kernels.cu`.
+const B: usize = 32;
+
+/// Tables on the device.
+pub struct Prepared<T> {
+    tables: Arc<Tables>,
+    device: Result<[Memory; 2], CudaError>,
+    places: [u64; 2],
+    /// Two factors that together scale the rates, and what they take from every log F.
+    scale: (f64, f64),
+    log_scale: f64,
+    number: u64,
+    precision: std::marker::PhantomData<T>,
+}
+
+/// What is remembered of a batch between forward and backward.
+pub struct Trace<T> {
+    number: Option<u64>,
+    rows: usize,
+    /// States of all rows, as places in the tables.
+    states: Vec<u16>,
+    logs: Vec<f64>,
+    doubtful: Vec<usize>,
+    /// Rows whose factors are still on the device.
+    kept: std::ops::Range<usize>,
+    space: Space,
+    precision: std::marker::PhantomData<T>,
+}
+
+/// Memory of the device.
+#[derive(Default)]
+struct Space {
+    states: Memory,
+    q: Memory,
+    g: Memory,
+    pivots: Memory,
+    inverses: Memory,
+    small: [Memory; 6],
+    panels: [Memory; 3],
+    logs: Memory,
+    trusted: Memory,
+    weights: Memory,
+    sums: Memory,
+}
+
+static PREPARED: AtomicU64 = AtomicU64::new(0);
+
+/// Sizes of the matrices of a row.
+#[derive(Clone, Copy)]
+struct Shape {
+    n: usize,
+    /// Indices: the root and every vertex that is eliminated.
+    size: usize,
+    /// Numbers of a row of a matrix.
+    p: usize,
+    /// States in all.
+    total: usize,
+    directed: bool,
+}
+
+impl Shape {
+    fn of(tables: &Tables) -> Self {
+        let n = tables.variables();
+        let size = tables.kind().indices(n);
+        let total = tables.offsets()[n];
+        Self { n, size, p: size.div_ceil(B) * B, total, directed: tables.kind() == Kind::Directed }
+    }
+
+    fn blocks(&self) -> usize {
+        self.size.div_ceil(B)
+    }
+
+    /// Where a block starts, and which of its places hold a vertex to eliminate.
+    fn span(&self, number: usize) -> [usize; 3] {
+        let start = number * B;
+        [start, usize::from(number == 0), B.min(self.size - start)]
+    }
+
+    /// Bytes that a row takes on the device.
+    fn bytes<T>(&self) -> usize {
+        (2 * self.p * self.p + 3 * B * self.p + 8 * B * B) * size_of::<T>()
+    }
+}
+
+impl<T: CudaReal> Cuda<T> {
+    /// Rows that fit into the memory that is free, at least one.
+    fn rows_at_once(&self, shape: &Shape, held: usize) -> usize {
+        // The products count rows in 32 bits, kernels in 16; memory that is already held counts as free.
+        ((self.free() * 7 / 10 + held * shape.bytes::<T>()) / shape.bytes::<T>()).clamp(1, 65_535)
+    }
+
+    /// Factors of these rows, and their log F without the scale.
+    fn sweep_forward(
+        &self,
+        tables: &Prepared<T>,
+        shape: &Shape,
+        rows: std::ops::Range<usize>,
+        trace: &mut Trace<T>,
+    ) -> Result<(), CudaError> {
+        let count = rows.len();
+        let Shape { n, size, p, total, directed } = *shape;
+        let (stream, kernels) = (&self.stream, &self.kernels);
+        let real = size_of::<T>();
+        let Trace { space, states, logs, .. } = trace;
+        let codes = space.states.put(stream, &states[rows.start * n..rows.end * n])?;
+        let q = space.q.reserve(stream, count * p * p * real)?;
+        let pivots = space.pivots.reserve(stream, count * p * real)?;
+        let inverses = space.inverses.reserve(stream, count * p * real)?;
+        let green = space.small[0].reserve(stream, count * B * B * real)?;
+        let exits = space.panels[0].reserve(stream, count * B * p * real)?;
+        self.launch(
+            &kernels.fill_rates,
+            &[q, tables.places[0], codes],
+            &[n, size, p, total, usize::from(directed)],
+            threads([p / B, p.div_ceil(8), count], [B, 8]),
+        )?;
+        for block in (0..shape.blocks()).rev() {
+            let [start, low, high] = shape.span(block);
+            let sizes = [start, low, high, p];
+            let one_a_row = threads([count, 1, 1], [B, B]);
+            self.launch(&kernels.eliminate_block, &[q, pivots, inverses, green], &sizes, one_a_row)?;
+            if start == 0 {
+                continue;
+            }
+            let at = |base: u64, row: usize, column: usize| base + ((row * p + column) * real) as u64;
+            // h = green × rates to the outside
+            self.products(Products {
+                transposed: [false, false],
+                shape: [B, start, B],
+                a: (green, B, B * B),
+                b: (at(q, start, 0), p, p * p),
+                c: (exits, p, B * p),
+                add: false,
+                rows: count,
+            })?;
+            // What the rest sees of the block: rates into it × h
+            self.products(Products {
+                transposed: [false, false],
+                shape: [start, start, B],
+                a: (at(q, 0, start), p, p * p),
+                b: (exits, p, B * p),
+                c: (q, p, p * p),
+                add: true,
+                rows: count,
+            })?;
+        }
+        let place = space.logs.reserve(stream, count * 8)?;
+        let few = threads([count.div_ceil(8), 1, 1], [B, 8]);
+        self.launch(&kernels.log_pivots, &[pivots, place], &[size, p, count], few)?;
+        space.logs.get(stream, &mut logs[rows.clone()])?;
+        trace.kept = rows;
+        Ok(())
+    }
+
+    /// Derivatives of the rows whose factors are on the device; whether each may be handed on.
+    fn sweep_backward(&self, shape: &Shape, count: usize, space: &mut Space) -> Result<Vec<u8>, CudaError> {
+        let Shape { size, p, .. } = *shape;
+        let (stream, kernels) = (&self.stream, &self.kernels);
+        let real = size_of::<T>();
+        let q = space.q.reserve(stream, count * p * p * real)?;
+        let g = space.g.clear(stream, count * p * p * real)?;
+        let inverses = space.inverses.reserve(stream, count * p * real)?;
+        let logs = space.logs.reserve(stream, count * 8)?;
+        let mut small = [0; 6];
+        for (place, memory) in small.iter_mut().zip(&mut space.small) {
+            *place = memory.reserve(stream, count * B * B * real)?;
+        }
+        let [green, up_inverse, down_inverse, z_out, z_in, exit] = small;
+        let mut panels = [0; 3];
+        for (place, memory) in panels.iter_mut().zip(&mut space.panels) {
+            *place = memory.reserve(stream, count * B * p * real)?;
+        }
+        let [exits, entries, columns] = panels;
+        let at = |base: u64, row: usize, column: usize| base + ((row * p + column) * real) as u64;
+        for block in 0..shape.blocks() {
+            let [start, low, high] = shape.span(block);
+            let sizes = [start, low, high, p];
+            let one_a_row = threads([count, 1, 1], [B, B]);
+            let recalled = [q, inverses, green, up_inverse, down_inverse, exit];
+            self.launch(&kernels.recall_block, &recalled, &sizes, one_a_row)?;
+            if start > 0 {
+                let product = |transposed, shape, a, b, c| {
+                    self.products(Products { transposed, shape, a, b, c, add: false, rows: count })
+                };
+                let (wide, narrow, whole) = (B * p, B * B, p * p);
+                // h = green × q[block, rest]; entries = q[rest, block] × green
+                product(
+                    [false, false],
+                    [B, start, B],
+                    (green, B, narrow),
+                    (at(q, start, 0), p, whole),
+                    (exits, p, wide),
+                )?;
+                product(
+                    [false, false],
+                    [start, B, B],
+                    (at(q, 0, start), p, whole),
+                    (green, B, narrow),
+                    (entries, B, wide),
+                )?;
+                // x = G × hᵀ; y = entriesᵀ × G, into the rows of the block
+                product(
+                    [false, true],
+                    [start, B, start],
+                    (g, p, whole),
+                    (exits, p, wide),
+                    (columns, B, wide),
+                )?;
+                product(
+                    [true, false],
+                    [B, start, start],
+                    (entries, B, wide),
+                    (g, p, whole),
+                    (at(g, start, 0), p, whole),
+                )?;
+                // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
+                product(
+                    [false, true],
+                    [B, B, start],
+                    (at(g, start, 0), p, whole),
+                    (at(q, start, 0), p, whole),
+                    (z_out, B, narrow),
+                )?;
+                product(
+                    [true, false],
+                    [B, B, start],
+                    (at(q, 0, start), p, whole),
+                    (columns, B, wide),
+                    (z_in, B, narrow),
+                )?;
+            }
+            let brought = [q, g, inverses, up_inverse, down_inverse, exit, z_out, z_in, columns];
+            self.launch(&kernels.bring_back_block, &brought, &sizes, one_a_row)?;
+        }
+        let trusted = space.trusted.reserve(stream, count)?;
+        let few = threads([count.div_ceil(8), 1, 1], [B, 8]);
+        self.launch(&kernels.trust_derivatives, &[g, logs, trusted], &[size, p, count], few)?;
+        let mut flags = vec![0u8; count];
+        space.trusted.get(stream, &mut flags)?;
+        Ok(flags)
+    }
+
+    /// Sums of weighted derivatives by states, of the rows whose derivatives are on the device.
+    fn tally(
+        &self,
+        tables: &Prepared<T>,
+        shape: &Shape,
+        weights: &[T],
+        space: &mut Space,
+    ) -> Result<Vec<T>, CudaError> {
+        let Shape { n, p, total, directed, .. } = *shape;
+        let (stream, kernels) = (&self.stream, &self.kernels);
+        let (count, entries) = (weights.len(), total * total);
+        // Enough threads for the device, few enough tables.
+        let chunks = (1usize << 17).div_ceil(n * n).clamp(1, 16).min(count);
+        let per_chunk = count.div_ceil(chunks);
+        let weights = space.weights.put(stream, weights)?;
+        let sums = space.sums.clear(stream, chunks * entries * size_of::<T>())?;
+        let g = space.g.reserve(stream, 0)?;
+        let states = space.states.reserve(stream, 0)?;
+        let trusted = space.trusted.reserve(stream, 0)?;
+        self.launch(
+            &kernels.tally,
+            &[sums, g, states, weights, trusted, tables.places[1]],
+            &[n, p, total, count, per_chunk, usize::from(directed)],
+            threads([n.div_ceil(B), n.div_ceil(4), chunks], [B, 4]),
+        )?;
+        if chunks > 1 {
+            let all = threads([entries.div_ceil(256), 1, 1], [256, 1]);
+            self.launch(&kernels.add_chunks, &[sums], &[entries, chunks], all)?;
+        }
+        let mut out = vec![T::default(); entries];
+        space.sums.get(stream, &mut out)?;
+        Ok(out)
+    }
+}
+
+fn device(error: CudaError) -> ForestError {
+    ForestError::Device(error.to_string())
+}
+
+impl<T: CudaReal> Backend for Cuda<T> {
+    type Prepared = Prepared<T>;
+    type Trace = Trace<T>;
+
+    fn prepare(&self, tables: &Tables) -> Prepared<T> {
+        let (exponent, scale) = tables.scale();
+        let rates: Vec<T> =
+            tables.rates().par_iter().map(|&rate| T::from_f64(rate * scale.0 * scale.1)).collect();
+        let offsets: Vec<i32> = tables.offsets().iter().map(|&offset| offset as i32).collect();
+        let mut memory = [Memory::default(), Memory::default()];
+        let put = memory[0].put(&self.stream, &rates).and_then(|rates| {
+            let offsets = memory[1].put(&self.stream, &offsets)?;
+            self.stream.synchronize().map_err(|error| failed("copying to the GPU", error))?;
+            Ok([rates, offsets])
+        });
+        let (places, held) = match put {
+            Ok(places) => (places, Ok(memory)),
+            Err(error) => ([0; 2], Err(error)),
+        };
+        let size = tables.kind().indices(tables.variables());
+        Prepared {
+            tables: Arc::new(tables.clone()),
+            device: held,
+            places,
+            scale,
+            log_scale: (size - 1) as f64 * f64::from(exponent) * std::f64::consts::LN_2,
+            number: PREPARED.fetch_add(1, Ordering::Relaxed),
+            precision: std::marker::PhantomData,
+        }
+    }
+
+    fn trace(&self) -> Trace<T> {
+        Trace {
+            number: None,
+            rows: 0,
+            states: Vec::new(),
+            logs: Vec::new(),
+            doubtful: Vec::new(),
+            kept: 0..0,
+            space: Space::default(),
+            precision: std::marker::PhantomData,
+        }
+    }
+
+    fn forward(
+        &self,
+        tables: &Prepared<T>,
+        codes: Codes<'_>,
+        trace: &mut Trace<T>,
+        log_forest: &mut [f64],
+    ) -> Result<Summary, ForestError> {
+        trace.number = None;
+        if let Err(error) = &tables.device {
+            return Err(device(error.clone()));
+        }
+        let offsets = tables.tables.offsets();
+        codes.check(offsets)?;
+        let rows = codes.rows();
+        if log_forest.len() != rows {
+            return Err(ForestError::Length { what: "log_forest", found: log_forest.len(), expected: rows });
+        }
+        let shape = Shape::of(&tables.tables);
+        let n = shape.n;
+        trace.rows = rows;
+        trace.states.resize(rows * n, 0);
+        trace.states.par_chunks_mut(n).enumerate().for_each(|(row, states)| {
+            states
+                .iter_mut()
+                .enumerate()
+                .for_each(|(v, state)| *state = (offsets[v] + codes.get(row, v)) as u16);
+        });
+        trace.logs.resize(rows, 0.0);
+        let at_once = self.rows_at_once(&shape, trace.kept.len()).min(rows.max(1));
+        let mut first = 0;
+        while first < rows {
+            let some = first..(first + at_once).min(rows);
+            first = some.end;
+            self.sweep_forward(tables, &shape, some, trace).map_err(device)?;
+        }
+        trace.doubtful = (0..rows).filter(|&row| trace.logs[row].is_nan()).collect();
+        for (out, log) in log_forest.iter_mut().zip(&trace.logs) {
+            *out = log + tables.log_scale;
+        }
+        let surely: Vec<f64> = trace
+            .doubtful
+            .par_iter()
+            .map(|&row| one_row(&tables.tables, |v| codes.get(row, v), false).0)
+            .collect();
+        trace.doubtful.iter().zip(surely).for_each(|(&row, log)| log_forest[row] = log);
+        let impossible = (0..rows).filter(|&row| log_forest[row] == f64::NEG_INFINITY).collect();
+        trace.number = Some(tables.number);
+        Ok(Summary { impossible, recomputed: trace.doubtful.len() })
+    }
+
+    fn backward(
+        &self,
+        tables: &Prepared<T>,
+        trace: &mut Trace<T>,
+        weights: &[f64],
+        counts: &mut Counts,
+    ) -> Result<(), ForestError> {
+        if trace.number != Some(tables.number) {
+            return Err(ForestError::OtherTables { what: "the trace" });
+        }
+        if !counts.fits(&tables.tables) {
+            return Err(ForestError::OtherTables { what: "the accumulator of counts" });
+        }
+        if weights.len() != trace.rows {
+            return Err(ForestError::Length { what: "weights", found: weights.len(), expected: trace.rows });
+        }
+        if let Some(row) = weights.iter().position(|weight| !weight.is_finite()) {
+            return Err(ForestError::BadWeight { row, value: weights[row] });
+        }
+        let shape = Shape::of(&tables.tables);
+        let heaviest = weights.iter().fold(0.0f64, |most, weight| most.max(weight.abs()));
+        if heaviest == 0.0 {
+            return Ok(());
+        }
+        let at_once = trace.kept.len().max(1);
+        let mut first = 0;
+        while first < trace.rows {
+            let some = first..(first + at_once).min(trace.rows);
+            first = some.end;
+            if trace.kept != some {
+                self.sweep_forward(tables, &shape, some.clone(), trace).map_err(device)?;
+            }
+            let trusted = self.sweep_backward(&shape, some.len(), &mut trace.space).map_err(device)?;
+            let scaled: Vec<T> =
+                weights[some.clone()].iter().map(|weight| T::from_f64(weight / heaviest)).collect();
+            let sums = self.tally(tables, &shape, &scaled, &mut trace.space).map_err(device)?;
+            let (a, b) = tables.scale;
+            counts.add_all(&tables.tables, |place| {
+                let sum: f64 = sums[place].into();
+                tables.tables.rates()[place] * a * b * sum * heaviest
+            });
+            for (row, _) in some.clone().zip(trusted).filter(|(row, fine)| *fine == 0 && weights[*row] != 0.0)
+            {
+                self.singly(tables, &shape, &trace.states, row, weights[row], counts);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: CudaReal> Cuda<T> {
+    /// Counts of a row that the device could not vouch for.
+    fn singly(
+        &self,
+        tables: &Prepared<T>,
+        shape: &Shape,
+        states: &[u16],
+        row: usize,
+        weight: f64,
+        counts: &mut Counts,
+    ) {
+        let n = shape.n;
+        let own = &states[row * n..(row + 1) * n];
+        let offsets = tables.tables.offsets();
+        let (_, marginals) = one_row(&tables.tables, |v| usize::from(own[v]) - offsets[v], true);
+        for v in 0..n {
+            let others = if shape.directed { 0..n } else { 0..v };
+            for u in others {
+                let place = usize::from(own[v]) * shape.total + usize::from(own[u]);
+                counts.add(place, weight * marginals[v * n + u]);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The device: found, named, and given its kernels.
+
+use crate::real::{CudaReal, Products, ProductsArgument};
+use cudarc::cublas::CudaBlas;
+use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
+use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use std::fmt::Display;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why there is no device to work on.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CudaError {
+    /// There is no driver.
+    #[error("there is no NVIDIA driver on this machine")]
+    NoDriver,
+    /// A library is missing.
+    #[error("{0} is not installed: the CUDA toolkit of the driver has it")]
+    NoLibrary(&'static str),
+    /// There is no such device.
+    #[error("there is no GPU number {ordinal}: the driver knows {count}")]
+    NoDevice {
+        /// Which was asked for.
+        ordinal: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The device cannot run the kernels.
+    #[error("{name} is too old (compute capability {major}.{minor}): at least 6.0 is needed")]
+    TooOld {
+        /// Its name.
+        name: String,
+        /// Its generation.
+        major: i32,
+        /// And version.
+        minor: i32,
+    },
+    /// Something else.
+    #[error("{what}: {why}")]
+    Failed {
+        /// What was being done.
+        what: &'static str,
+        /// What the system says.
+        why: String,
+    },
+}
+
+pub(crate) fn failed(what: &'static str, why: impl Display) -> CudaError {
+    CudaError::Failed { what, why: why.to_string() }
+}
+
+/// How many devices there are; none without a driver.
+pub fn device_count() -> usize {
+    // SAFETY: only looks for a library.
+    if !unsafe { cudarc::driver::sys::is_culib_present() } {
+        return 0;
+    }
+    CudaContext::device_count().map_or(0, |count| count.max(0) as usize)
+}
+
+/// A GPU, as a machine that sums forests.
+pub struct Cuda<T> {
+    pub(crate) stream: Arc<CudaStream>,
+    pub(crate) kernels: Kernels,
+    blas: CudaBlas,
+    name: String,
+    precision: PhantomData<T>,
+}
+
+/// The kernels, compiled.
+pub(crate) struct Kernels {
+    pub fill_rates: CudaFunction,
+    pub eliminate_block: CudaFunction,
+    pub recall_block: CudaFunction,
+    pub bring_back_block: CudaFunction,
+    pub log_pivots: CudaFunction,
+    pub trust_derivatives: CudaFunction,
+    pub tally: CudaFunction,
+    pub add_chunks: CudaFunction,
+}
+
+impl<T: CudaReal> Cuda<T> {
+    /// Finds a device by its number, and compiles the kernels for it.
+    pub fn open(ordinal: usize) -> Result<Self, CudaError> {
+        // SAFETY: these only look for libraries.
+        unsafe {
+            if !cudarc::driver::sys::is_culib_present() {
+                return Err(CudaError::NoDriver);
+            }
+            if !cudarc::nvrtc::sys::is_culib_present() {
+                return Err(CudaError::NoLibrary("NVRTC"));
+            }
+            if !cudarc::cublas::sys::is_culib_present() {
+                return Err(CudaError::NoLibrary("cuBLAS"));
+            }
+        }
+        let count = device_count();
+        if ordinal >= count {
+            return Err(CudaError::NoDevice { ordinal, count });
+        }
+        let driver = |error: DriverError| failed("opening the GPU", error);
+        let context = CudaContext::new(ordinal).map_err(driver)?;
+        let name = context.name().map_err(driver)?;
+        let (major, minor) = context.compute_capability().map_err(driver)?;
+        if major < 6 {
+            return Err(CudaError::TooOld { name, major, minor });
+        }
+        // SAFETY: everything happens on one stream, in order.
+        unsafe { context.disable_event_tracking() };
+        let stream = context.new_stream().map_err(driver)?;
+        let blas = CudaBlas::new(Arc::clone(&stream)).map_err(|error| failed("opening cuBLAS", error))?;
+        let [real, tiny, huge] = T::NAMES;
+        let options = CompileOptions {
+            options: vec![
+                format!("--gpu-architecture=compute_{major}{minor}"),
+                format!("-DREAL={real}"),
+                format!("-DTINY={tiny}"),
+                format!("-DHUGE_={huge}"),
+            ],
+            ..CompileOptions::default()
+        };
+        let code = compile_ptx_with_opts(include_str!("kernels.cu"), options)
+            .map_err(|error| failed("compiling the kernels", format!("{error:?}")))?;
+        let module = context.load_module(code).map_err(driver)?;
+        let kernel = |name: &str| module.load_function(name).map_err(driver);
+        let kernels = Kernels {
+            fill_rates: kernel("fill_rates")?,
+            eliminate_block: kernel("eliminate_block")?,
+            recall_block: kernel("recall_block")?,
+            bring_back_block: kernel("bring_back_block")?,
+            log_pivots: kernel("log_pivots")?,
+            trust_derivatives: kernel("trust_derivatives")?,
+            tally: kernel("tally")?,
+            add_chunks: kernel("add_chunks")?,
+        };
+        Ok(Self { stream, kernels, blas, name, precision: PhantomData })
+    }
+
+    /// What the device is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of its memory that are free.
+    pub(crate) fn free(&self) -> usize {
+        self.stream.context().mem_get_info().map_or(0, |(free, _)| free)
+    }
+
+    pub(crate) fn products(&self, products: Products) -> Result<(), CudaError> {
+        if products.shape.contains(&0) {
+            return Ok(());
+        }
+        T::products(&self.blas, &ProductsArgument(products))
+            .map_err(|error| failed("a matrix product", error))
+    }
+
+    /// Starts a kernel, whose arguments are places in memory and then numbers.
+    pub(crate) fn launch(
+        &self,
+        kernel: &CudaFunction,
+        places: &[u64],
+        numbers: &[usize],
+        threads: LaunchConfig,
+    ) -> Result<(), CudaError> {
+        let numbers: Vec<i32> = numbers.iter().map(|&number| number as i32).collect();
+        let mut builder = self.stream.launch_builder(kernel);
+        for place in places {
+            builder.arg(place);
+        }
+        for number in &numbers {
+            builder.arg(number);
+        }
+        // SAFETY: the arguments are those that `kernels.cu` declares, and whoever starts a kernel has reserved the memory.
+        unsafe { builder.launch(threads) }.map(drop).map_err(|error| failed("starting a kernel", error))
+    }
+
+    /// The time of a matrix product of these sizes, for comparison: operations a second.
+    pub fn gemm_rate(&self, n: usize, times: usize) -> Result<f64, CudaError> {
+        let driver = |error: DriverError| failed("measuring a matrix product", error);
+        let a = self.stream.alloc_zeros::<u8>(3 * n * n * size_of::<T>()).map_err(driver)?;
+        let base = crate::space::address(&a, &self.stream);
+        let bytes = (n * n * size_of::<T>()) as u64;
+        let once = || {
+            self.products(Products {
+                transposed: [false; 2],
+                shape: [n; 3],
+                a: (base, n, 0),
+                b: (base + bytes, n, 0),
+                c: (base + 2 * bytes, n, 0),
+                add: false,
+                rows: 1,
+            })
+        };
+        once()?;
+        self.stream.synchronize().map_err(driver)?;
+        let begin = std::time::Instant::now();
+        for _ in 0..times {
+            once()?;
+        }
+        self.stream.synchronize().map_err(driver)?;
+        Ok(2.0 * (n as f64).powi(3) * times as f64 / begin.elapsed().as_secs_f64())
+    }
+}
+
+/// Threads of a kernel.
+pub(crate) fn threads(grid: [usize; 3], block: [usize; 2]) -> LaunchConfig {
+    let [x, y, z] = grid.map(|size| size as u32);
+    LaunchConfig {
+        grid_dim: (x, y, z),
+        block_dim: (block[0] as u32, block[1] as u32, 1),
+        shared_mem_bytes: 0,
+    }
+}

@@ -1,0 +1,13 @@
+//! Forests summed on an NVIDIA GPU, behind the door of [`everytree::forest::Backend`].
+//!
+//! Nothing of CUDA is needed to build this, and nothing is linked: the driver, the run-time compiler and cuBLAS are looked for
+//! when [`Cuda::open`] is called, and the kernels are compiled for the device that is found.
+
+mod backend;
+mod engine;
+mod real;
+mod space;
+
+pub use backend::{Prepared, Trace};
+pub use engine::{Cuda, CudaError, device_count};
+pub use real::CudaReal;

@@ -1,0 +1,69 @@
+//! Memory of the device that is kept from one batch to the next.
+
+use crate::engine::{CudaError, failed};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use std::sync::Arc;
+
+/// Where memory begins.
+pub(crate) fn address(memory: &CudaSlice<u8>, stream: &CudaStream) -> u64 {
+    memory.device_ptr(stream).0
+}
+
+/// A piece of memory that grows.
+#[derive(Default)]
+pub(crate) struct Memory {
+    held: Option<CudaSlice<u8>>,
+}
+
+impl Memory {
+    /// At least so many bytes; what was in them may be lost. Where they begin.
+    pub fn reserve(&mut self, stream: &Arc<CudaStream>, bytes: usize) -> Result<u64, CudaError> {
+        if self.held.as_ref().is_none_or(|held| held.len() < bytes) {
+            self.held = None;
+            // SAFETY: bytes have no invalid values, and nobody reads what has not been written.
+            let fresh = unsafe { stream.alloc::<u8>(bytes.max(1)) };
+            self.held = Some(fresh.map_err(|error| failed("reserving memory of the GPU", error))?);
+        }
+        Ok(self.held.as_ref().map_or(0, |held| address(held, stream)))
+    }
+
+    /// Copies numbers to the device.
+    pub fn put<N: Copy>(&mut self, stream: &Arc<CudaStream>, numbers: &[N]) -> Result<u64, CudaError> {
+        let bytes = size_of_val(numbers);
+        let place = self.reserve(stream, bytes)?;
+        if let Some(held) = &mut self.held
+            && bytes > 0
+        {
+            // SAFETY: numbers are plain, and so many bytes long.
+            let raw = unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast::<u8>(), bytes) };
+            let mut part = held.slice_mut(0..bytes);
+            stream.memcpy_htod(raw, &mut part).map_err(|error| failed("copying to the GPU", error))?;
+        }
+        Ok(place)
+    }
+
+    /// Copies numbers back.
+    pub fn get<N: Copy + Default>(&self, stream: &Arc<CudaStream>, out: &mut [N]) -> Result<(), CudaError> {
+        let bytes = size_of_val(out);
+        if let Some(held) = &self.held
+            && bytes > 0
+        {
+            // SAFETY: any bytes make such numbers, and there is room for them.
+            let raw = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<u8>(), bytes) };
+            let part = held.slice(0..bytes);
+            stream.memcpy_dtoh(&part, raw).map_err(|error| failed("copying from the GPU", error))?;
+            stream.synchronize().map_err(|error| failed("waiting for the GPU", error))?;
+        }
+        Ok(())
+    }
+
+    /// Zeros.
+    pub fn clear(&mut self, stream: &Arc<CudaStream>, bytes: usize) -> Result<u64, CudaError> {
+        let place = self.reserve(stream, bytes)?;
+        if let Some(held) = &mut self.held {
+            let mut part = held.slice_mut(0..bytes);
+            stream.memset_zeros(&mut part).map_err(|error| failed("clearing memory of the GPU", error))?;
+        }
+        Ok(place)
+    }
+}
