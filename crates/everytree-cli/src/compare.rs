@@ -11,7 +11,9 @@ use clap::{Args, ValueEnum};
 use everytree::learn::{Ended, Epoch, Family, HowMany, Plan, Search, Settings, Start, evaluate};
 use everytree::model::{Model, Pairs, Structure};
 use everytree::table::Table;
-use everytree_tasks::{LOOK, MOST_BY_ITSELF, Precision, Tables, Together, count, judge, run};
+use everytree_tasks::{
+    HowToLearn, LOOK, MOST_BY_ITSELF, Machine, Precision, Tables, Together, count, judge, run,
+};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -262,7 +264,13 @@ impl Compare {
         let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: self.seed };
         let (components, hidden) = contender.sizes();
         let mut search = Search::new(Plan { groupings, components, hidden, look: LOOK, start });
-        let ended = run(&mut search, tables.rows(), &settings, Precision::F32, watcher)?;
+        let how = HowToLearn {
+            settings: &settings,
+            precision: Precision::F32,
+            machine: &Machine::Cpu,
+            note: &|_| (),
+        };
+        let ended = run(&mut search, tables.rows(), how, watcher)?;
         let Some(found) = search.found()? else { return Ok(None) };
         let ended = match (ended, watcher.stop) {
             (Ended::Stopped, Some(Stop::Interrupted)) => HowEnded::Interrupted,

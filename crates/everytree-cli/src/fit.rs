@@ -13,7 +13,8 @@ use everytree::file::{Checkpoint, TableFacts};
 use everytree::learn::{Ended, HowMany, LearnError, MAX_COMPONENTS, Optimiser, Search, Settings};
 use everytree::model::{MAX_HIDDEN, Pairs};
 use everytree_tasks::{
-    FamilyName, Fitted, MOST_BY_ITSELF, Precision, Recipe, Tables, best_epoch, plural, refit, run,
+    DeviceChoice, FamilyName, Fitted, HowToLearn, MOST_BY_ITSELF, Machine, Precision, Recipe, Tables,
+    best_epoch, plural, refit, run,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -173,6 +174,9 @@ pub struct Fit {
     /// Threads. Default: all. The result does not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Where the work is done: auto (a GPU where there is one), cpu, cuda or cuda:N. Trees are learned on the processor.
+    #[arg(long, default_value = "auto", value_name = "auto|cpu|cuda[:N]", hide_default_value = true)]
+    device: DeviceChoice,
     /// Stop after this long (90s, 10m, 2h) and save the best model so far.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     timeout: Option<Duration>,
@@ -204,6 +208,7 @@ impl Fit {
         };
         let seed = resumed.as_ref().map_or(self.seed, |checkpoint| checkpoint.settings.seed);
         tables.introduce(seed, &note);
+        let machine = Machine::find(self.device, &note)?;
         let begin = Instant::now();
         let facts = tables.facts();
         let holdout =
@@ -219,7 +224,8 @@ impl Fit {
             holdout,
         });
         let mut watcher = Watcher::new(self.quiet, self.timeout, keep)?;
-        let ended = run(&mut search, tables.rows(), &settings, precision, &mut watcher);
+        let how = HowToLearn { settings: &settings, precision, machine: &machine, note: &note };
+        let ended = run(&mut search, tables.rows(), how, &mut watcher);
         watcher.finish();
         let Some(found) = search.found()? else {
             return match ended {
@@ -245,7 +251,8 @@ impl Fit {
         if self.refit && matches!(ended, Ok(Ended::Done | Ended::Patience)) {
             note(format!("learning again from all rows, {}", plural(best_epoch(&found), "epoch")));
             watcher.keep_nothing();
-            let again = refit(&tables, &fitted.settings, precision, &search.plan, &found, &mut watcher)?;
+            let how = HowToLearn { settings: &fitted.settings, precision, machine: &machine, note: &note };
+            let again = refit(&tables, how, &search.plan, &found, &mut watcher)?;
             watcher.finish();
             match again {
                 Some(again) => fitted = again,
@@ -257,7 +264,7 @@ impl Fit {
         let warn = |text: String| note!("everytree: warning: {text}");
         let report = fitted.results(&tables, &found, precision, &warn)?;
         fitted.file(&tables, &search.tried, &report, precision)?.save(&out)?;
-        self.print(&tables, &search, &found, &fitted, &report, begin, &out)?;
+        self.print(&tables, &search, &found, &fitted, &report, (begin, &machine), &out)?;
         if let Some(error) = watcher.failed {
             return Err(error)
                 .context(format!("saving the checkpoint; the best model so far is in {}", out.display()));

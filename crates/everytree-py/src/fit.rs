@@ -9,7 +9,10 @@ use everytree::learn::{Ended, LearnError, Progress, Search, Trial, WatchSearch};
 use everytree::scan::{MissingCells, ScanSettings};
 use everytree::schema::Schema;
 use everytree_read::{Frame, ReadSettings};
-use everytree_tasks::{Fitted, Inputs, Recipe, Tables, Together, column, matching, plural, refit, run, say};
+use everytree_tasks::{
+    DeviceChoice, Fitted, HowToLearn, Inputs, Machine, Recipe, Tables, Together, column, matching, plural,
+    refit, run, say,
+};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -30,6 +33,7 @@ struct Options {
     refit: bool,
     timeout: Option<f64>,
     threads: Option<usize>,
+    device: DeviceChoice,
 }
 
 impl Options {
@@ -79,6 +83,7 @@ impl Options {
             refit: options["refit"].as_bool().unwrap_or(false),
             timeout,
             threads: options["threads"].as_u64().map(|threads| threads as usize),
+            device: options["device"].as_str().unwrap_or("auto").parse().map_err(anyhow::Error::msg)?,
         })
     }
 
@@ -272,7 +277,9 @@ fn learn(
     let mut search = recipe.search(groupings, &settings)?;
     reporter.deadline =
         options.timeout.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.min(1e9)));
-    let ended = run(&mut search, tables.rows(), &settings, recipe.precision, &mut reporter);
+    let machine = Machine::find(options.device, &note)?;
+    let how = HowToLearn { settings: &settings, precision: recipe.precision, machine: &machine, note: &note };
+    let ended = run(&mut search, tables.rows(), how, &mut reporter);
     let Some(found) = search.found()? else {
         return Err(explained(ended, &tables));
     };
@@ -291,7 +298,13 @@ fn learn(
     if options.refit && matches!(ended, Ok(Ended::Done | Ended::Patience)) {
         reporter.again = true;
         let plan = &search.plan;
-        match refit(&tables, &fitted.settings, recipe.precision, plan, &found, &mut reporter)? {
+        let how = HowToLearn {
+            settings: &fitted.settings,
+            precision: recipe.precision,
+            machine: &machine,
+            note: &note,
+        };
+        match refit(&tables, how, plan, &found, &mut reporter)? {
             Some(again) => fitted = again,
             None => note("stopped: the model without the rows held out is kept".to_owned()),
         }

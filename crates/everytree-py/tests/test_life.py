@@ -143,7 +143,7 @@ def test_threads_do_not_matter_and_do_not_block_python():
         ({"init": "zeros"}, "init 'zeros'"),
         ({"random_state": "seed"}, "random_state"),
         ({"family": "chow-liu", "components": 2}, "family chow-liu: is one tree"),
-        ({"device": "abacus"}, "device 'abacus'"),
+        ({"device": "abacus"}, '"abacus" is no device: auto, cpu, cuda, or cuda:N'),
         ({"lr": float("inf")}, "lr inf: a finite number"),
         ({"holdout": float("nan")}, "holdout nan: a finite number"),
         ({"components": 1.0}, "components 1.0: a whole number"),

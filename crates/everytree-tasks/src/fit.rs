@@ -1,16 +1,18 @@
 //! From tables and settings to a model as it is saved.
 
+use crate::device::{Machine, failed_device};
 use crate::recipe::Precision;
 use crate::tables::{Tables, facts_of};
 use anyhow::Result;
 use everytree::file::{ModelFile, Provenance, Results, TableFacts};
-use everytree::forest::Cpu;
+use everytree::forest::{Cpu, ForestError};
 use everytree::learn::{
-    Ended, Found, HowMany, LearnError, Plan, Progress, Rows, Running, Search, Settings, Trial, Tried,
+    Ended, Family, Found, HowMany, LearnError, Plan, Progress, Rows, Running, Search, Settings, Trial, Tried,
     WatchSearch, completed, edge_posteriors, evaluate, evaluate_observed,
 };
 use everytree::model::{Model, Numbers, Structure};
 use everytree::table::{Holes, Table};
+use everytree_cuda::{Cuda, CudaError, CudaReal};
 use std::ops::ControlFlow;
 
 /// What a fit came to: the model, how it was learned, and from what.
@@ -62,29 +64,71 @@ pub fn judge() -> Cpu<f64> {
     Cpu::<f64>::new().keeping(0)
 }
 
-/// Goes on with a search, in a precision.
+/// With which settings, in which precision, and where.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    /// The settings.
+    pub settings: &'a Settings,
+    /// The precision.
+    pub precision: Precision,
+    /// The device.
+    pub machine: &'a Machine,
+    /// Who hears if the device fails and the processor takes over.
+    pub note: &'a dyn Fn(String),
+}
+
+/// Goes on with a search.
 pub fn run(
     search: &mut Search,
     rows: Rows<'_>,
-    settings: &Settings,
-    precision: Precision,
+    how: How<'_>,
     watcher: &mut dyn WatchSearch,
 ) -> Result<Ended, LearnError> {
+    // Trees are counted, on the processor.
+    let trees = !matches!(search.plan.start.family, Family::Moat | Family::Directed);
+    if let (Machine::Cuda { ordinal, fall_back, .. }, false) = (how.machine, trees) {
+        let ended = match how.precision {
+            Precision::F32 => on_gpu::<f32>(search, rows, how.settings, *ordinal, watcher),
+            Precision::F64 => on_gpu::<f64>(search, rows, how.settings, *ordinal, watcher),
+        };
+        match &ended {
+            Err(error) if *fall_back => match failed_device(error) {
+                // What was learned until the last epoch is kept, and goes on from there.
+                Some(why) => (how.note)(format!("{why}; going on on the processor")),
+                None => return ended,
+            },
+            _ => return ended,
+        }
+    }
     let keep = match search.plan.components {
         HowMany::Just(components) => KEPT / components.max(1),
         HowMany::UpTo(_) => KEPT / 16,
     };
-    match precision {
+    let settings = how.settings;
+    match how.precision {
         Precision::F32 => search.run(rows, settings, &Cpu::<f32>::new().keeping(keep), &judge(), watcher),
         Precision::F64 => search.run(rows, settings, &Cpu::<f64>::new().keeping(keep), &judge(), watcher),
     }
 }
 
+/// On a GPU: steps in a precision, validation in f64.
+fn on_gpu<T: CudaReal>(
+    search: &mut Search,
+    rows: Rows<'_>,
+    settings: &Settings,
+    ordinal: usize,
+    watcher: &mut dyn WatchSearch,
+) -> Result<Ended, LearnError> {
+    let device = |error: CudaError| LearnError::Model(ForestError::Device(error.to_string()).into());
+    let steps = Cuda::<T>::open(ordinal).map_err(device)?;
+    let judge = Cuda::<f64>::open(ordinal).map_err(device)?;
+    search.run(rows, settings, &steps, &judge, watcher)
+}
+
 /// Learns from all rows for as many epochs as were best on the rows held out; nothing if that was stopped.
 pub fn refit(
     tables: &Tables,
-    settings: &Settings,
-    precision: Precision,
+    how: How<'_>,
     plan: &Plan,
     found: &Found,
     watcher: &mut dyn WatchSearch,
@@ -100,14 +144,14 @@ pub fn refit(
     // Decay, if any, goes as it went: by the epochs that were planned.
     let wanted = best_epoch(found);
     let mut until = Until { epoch: wanted, watcher };
-    let settings = Settings { patience: None, ..settings.clone() };
+    let settings = Settings { patience: None, ..how.settings.clone() };
     let rows = Rows {
         train: &all.table,
         holes: [&all.holes, &tables.holes[1]],
         weights: [&all.weights, &tables.weights[1]],
         ..tables.rows()
     };
-    run(&mut search, rows, &settings, precision, &mut until)?;
+    run(&mut search, rows, How { settings: &settings, ..how }, &mut until)?;
     // As it is after the last epoch: these rows cannot validate what has learned from them.
     let Some(Running { blocks, state, .. }) = search.running else { return Ok(None) };
     if state.epochs() < wanted {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use everytree::file::Results;
 use everytree::learn::{Found, Search, Tried};
 use everytree::model::Structure;
-use everytree_tasks::{Fitted, Tables, count, grouping_in_words, plural};
+use everytree_tasks::{Fitted, Machine, Tables, count, grouping_in_words, plural};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -21,7 +21,7 @@ impl Fit {
         found: &Found,
         fitted: &Fitted,
         report: &Results,
-        begin: Instant,
+        (begin, machine): (Instant, &Machine),
         out: &Path,
     ) -> Result<()> {
         let seconds = begin.elapsed().as_secs_f64();
@@ -49,7 +49,7 @@ impl Fit {
                 "parameters": parameters,
                 "model": out.display().to_string(),
                 "seed": fitted.settings.seed,
-                "device": "cpu",
+                "device": if fitted.model.structure().is_some() { "cpu".to_owned() } else { machine.to_string() },
             });
             if let Some(test_ll) = report.test_ll {
                 object["test_ll"] = json!(test_ll);

@@ -176,8 +176,6 @@ class Density(Parameters, Asking):
         na = [self.na] if isinstance(self.na, str) else list(self.na or [])
         if not all(isinstance(text, str) for text in na):
             raise ValueError(f"na {na!r}: a list of texts")
-        if self.device not in ("auto", "cpu"):
-            raise ValueError(f"device {self.device!r}: auto or cpu")
         blocks = self.blocks
         if isinstance(blocks, (list, tuple)):
             blocks = [
@@ -199,6 +197,7 @@ class Density(Parameters, Asking):
             "refit": bool(self.refit),
             "timeout": None if self.timeout is None else min(float(self.timeout), 1e9),
             "threads": count("threads", self.threads),
+            "device": str(self.device),
         }
 
     def _take(self, model: _core.Model, made: _frames.Look | None) -> None:

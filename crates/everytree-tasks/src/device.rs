@@ -1,0 +1,139 @@
+//! Where the work is done: on the processor, or on a GPU where there is one.
+
+use anyhow::{Result, bail};
+use everytree::forest::ForestError;
+use everytree::learn::{LearnError, SourceError};
+use everytree::model::ModelError;
+use everytree_cuda::{Cuda, CudaError, device_count};
+use std::fmt;
+use std::str::FromStr;
+
+/// Where the work is to be done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// On a GPU where there is one, else on the processor.
+    #[default]
+    Auto,
+    /// On the processor.
+    Cpu,
+    /// On this GPU, or not at all.
+    Cuda(usize),
+}
+
+impl FromStr for DeviceChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "cpu" => Ok(Self::Cpu),
+            "cuda" => Ok(Self::Cuda(0)),
+            _ => text
+                .strip_prefix("cuda:")
+                .and_then(|number| number.parse().ok())
+                .map(Self::Cuda)
+                .ok_or_else(|| format!("{text:?} is no device: auto, cpu, cuda, or cuda:N")),
+        }
+    }
+}
+
+/// Where the work is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// On the processor.
+    Cpu,
+    /// On a GPU.
+    Cuda {
+        /// Its number.
+        ordinal: usize,
+        /// What it is called.
+        name: String,
+        /// May the processor take over if it fails?
+        fall_back: bool,
+    },
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda { ordinal, .. } => write!(f, "cuda:{ordinal}"),
+        }
+    }
+}
+
+impl Machine {
+    /// Looks for the device. What `auto` has found is told, unless there is nothing to tell: no driver, no GPU.
+    pub fn find(choice: DeviceChoice, note: &dyn Fn(String)) -> Result<Self> {
+        let open = |ordinal: usize, fall_back: bool| -> Result<Self, CudaError> {
+            let name = Cuda::<f32>::open(ordinal)?.name().to_owned();
+            Ok(Self::Cuda { ordinal, name, fall_back })
+        };
+        match choice {
+            DeviceChoice::Cpu => Ok(Self::Cpu),
+            DeviceChoice::Auto if device_count() == 0 => Ok(Self::Cpu),
+            DeviceChoice::Auto => match open(0, true) {
+                Ok(found) => {
+                    if let Self::Cuda { name, .. } = &found {
+                        note(format!("device: {found} ({name})"));
+                    }
+                    Ok(found)
+                }
+                Err(error) => {
+                    note(format!("device: cpu; {error}"));
+                    Ok(Self::Cpu)
+                }
+            },
+            DeviceChoice::Cuda(ordinal) => match open(ordinal, false) {
+                Ok(found) => Ok(found),
+                Err(error) => bail!("--device cuda:{ordinal}: {error}"),
+            },
+        }
+    }
+}
+
+/// What a device says that has failed, if that is why learning stopped.
+pub(crate) fn failed_device(error: &LearnError) -> Option<&str> {
+    match error {
+        LearnError::Model(ModelError::Forest(ForestError::Device(why)))
+        | LearnError::Source(SourceError::Model(ModelError::Forest(ForestError::Device(why)))) => Some(why),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_read_as_they_are_written() {
+        for (text, choice) in [
+            ("auto", DeviceChoice::Auto),
+            ("cpu", DeviceChoice::Cpu),
+            ("cuda", DeviceChoice::Cuda(0)),
+            ("cuda:3", DeviceChoice::Cuda(3)),
+        ] {
+            assert_eq!(text.parse(), Ok(choice));
+        }
+        for text in ["gpu", "cuda:", "cuda:x", ""] {
+            assert!(text.parse::<DeviceChoice>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_there_is_named() {
+        if device_count() > 0 {
+            return;
+        }
+        assert_eq!(Machine::find(DeviceChoice::Auto, &|_| ()).unwrap(), Machine::Cpu);
+        let error = Machine::find(DeviceChoice::Cuda(1), &|_| ()).unwrap_err().to_string();
+        assert!(error.starts_with("--device cuda:1: there is no"), "{error}");
+    }
+
+    #[test]
+    fn a_failing_device_is_told_from_other_mistakes() {
+        let device = LearnError::Model(ModelError::Forest(ForestError::Device("out of memory".into())));
+        assert_eq!(failed_device(&device), Some("out of memory"));
+        assert_eq!(failed_device(&LearnError::NoClosedForm), None);
+    }
+}
