@@ -9,6 +9,8 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask test            format, links, lints, and every test (documentation, command line and Python included)
             --full          also the Python package inside Spark and Ray, and the notebooks under examples
+cargo xtask gpu             builds target/release/everytree-gpu, which tests and measures a GPU, and runs its tests; exits with 4
+                            where there is no GPU
 cargo xtask wheel           the Python wheel, under target/python/wheel/wheels
 cargo xtask docs            the book under target/book (installs mdBook under target/tools the first time)
 cargo xtask bench           benches of the engine, random trees, learning and inference, as tables
@@ -24,6 +26,9 @@ fn main() -> ExitCode {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if words == ["gpu"] {
+        return gpu();
+    }
     let done = match words.as_slice() {
         ["test"] => test(false),
         ["test", "--full"] => test(true),
@@ -51,6 +56,20 @@ fn test(full: bool) -> bool {
         && cargo(&["test", "--workspace"])
         && cargo_with(&[("RUSTDOCFLAGS", "--deny warnings")], &["doc", "--workspace", "--no-deps"])
         && python::test(full)
+}
+
+/// The binary that tests and measures a GPU, and its answer.
+fn gpu() -> ExitCode {
+    if !cargo(&["build", "--release", "--package", "everytree-cuda"]) {
+        return ExitCode::FAILURE;
+    }
+    match Command::new("target/release/everytree-gpu").arg("test").status() {
+        Ok(status) => status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)),
+        Err(error) => {
+            eprintln!("cannot run everytree-gpu: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Another seed every time.

@@ -11,14 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Vertices of a block, as in `kernels.cu`.
 const B: usize = 32;
+/// Blocks of a band: what lies outside a band is touched once for all of them.
+const TOGETHER: usize = 4;
+/// Vertices of a band.
+const W: usize = TOGETHER * B;
 
 /// Tables on the device.
 pub struct Prepared<T> {
     tables: Arc<Tables>,
     device: Result<[Memory; 2], CudaError>,
     places: [u64; 2],
-    /// Two factors that together scale the rates, and what they take from every log F.
-    scale: (f64, f64),
+    /// What scaling the rates takes from every log F.
     log_scale: f64,
     number: u64,
     precision: std::marker::PhantomData<T>,
@@ -46,7 +49,8 @@ struct Space {
     g: Memory,
     pivots: Memory,
     inverses: Memory,
-    small: [Memory; 6],
+    small: [Memory; 5],
+    zs: [Memory; 2],
     panels: [Memory; 3],
     logs: Memory,
     trusted: Memory,
@@ -81,6 +85,12 @@ impl Shape {
         self.size.div_ceil(B)
     }
 
+    /// The numbers of the blocks of every band, first those nearest to the root.
+    fn bands(&self) -> Vec<std::ops::Range<usize>> {
+        let blocks = self.blocks();
+        (0..blocks).step_by(TOGETHER).map(|first| first..(first + TOGETHER).min(blocks)).collect()
+    }
+
     /// Where a block starts, and which of its places hold a vertex to eliminate.
     fn span(&self, number: usize) -> [usize; 3] {
         let start = number * B;
@@ -89,7 +99,7 @@ impl Shape {
 
     /// Bytes that a row takes on the device.
     fn bytes<T>(&self) -> usize {
-        (2 * self.p * self.p + 3 * B * self.p + 8 * B * B) * size_of::<T>()
+        (2 * self.p * self.p + 3 * W * self.p + 5 * W * B) * size_of::<T>()
     }
 }
 
@@ -118,42 +128,51 @@ impl<T: CudaReal> Cuda<T> {
         let pivots = space.pivots.reserve(stream, count * p * real)?;
         let inverses = space.inverses.reserve(stream, count * p * real)?;
         let green = space.small[0].reserve(stream, count * B * B * real)?;
-        let exits = space.panels[0].reserve(stream, count * B * p * real)?;
+        let exits = space.panels[0].reserve(stream, count * W * p * real)?;
         self.launch(
             &kernels.fill_rates,
             &[q, tables.places[0], codes],
             &[n, size, p, total, usize::from(directed)],
             threads([p / B, p.div_ceil(8), count], [B, 8]),
         )?;
-        for block in (0..shape.blocks()).rev() {
-            let [start, low, high] = shape.span(block);
-            let sizes = [start, low, high, p];
-            let one_a_row = threads([count, 1, 1], [B, B]);
-            self.launch(&kernels.eliminate_block, &[q, pivots, inverses, green], &sizes, one_a_row)?;
-            if start == 0 {
-                continue;
-            }
-            let at = |base: u64, row: usize, column: usize| base + ((row * p + column) * real) as u64;
-            // h = green × rates to the outside
+        let at = |row: usize, column: usize| q + ((row * p + column) * real) as u64;
+        let exit = |row: usize, column: usize| exits + ((row * p + column) * real) as u64;
+        let one_a_row = threads([count, 1, 1], [B, B]);
+        // Adds rates into a block (or band) times where walks leave it.
+        let add = |[rows, columns, inner]: [usize; 3], into: u64, out: u64, to: u64| {
             self.products(Products {
                 transposed: [false, false],
-                shape: [B, start, B],
-                a: (green, B, B * B),
-                b: (at(q, start, 0), p, p * p),
-                c: (exits, p, B * p),
-                add: false,
-                rows: count,
-            })?;
-            // What the rest sees of the block: rates into it × h
-            self.products(Products {
-                transposed: [false, false],
-                shape: [start, start, B],
-                a: (at(q, 0, start), p, p * p),
-                b: (exits, p, B * p),
-                c: (q, p, p * p),
+                shape: [rows, columns, inner],
+                a: (into, p, p * p),
+                b: (out, p, W * p),
+                c: (to, p, p * p),
                 add: true,
                 rows: count,
-            })?;
+            })
+        };
+        for band in shape.bands().into_iter().rev() {
+            let first = band.start * B;
+            for block in band.clone().rev() {
+                let [start, low, high] = shape.span(block);
+                let sizes = [start, low, high, p];
+                self.launch(&kernels.eliminate_block, &[q, pivots, inverses, green], &sizes, one_a_row)?;
+                // h = green × rates to the outside
+                self.products(Products {
+                    transposed: [false, false],
+                    shape: [B, start, B],
+                    a: (green, B, B * B),
+                    b: (at(start, 0), p, p * p),
+                    c: (exit(start - first, 0), p, W * p),
+                    add: false,
+                    rows: count,
+                })?;
+                // At once what the rest of the band needs, its rows and its columns.
+                add([start - first, start, B], at(first, start), exit(start - first, 0), at(first, 0))?;
+                add([first, start - first, B], at(0, start), exit(start - first, first), at(0, first))?;
+            }
+            // And what lies before the band, for all of its blocks.
+            let wide = (band.end * B).min(p) - first;
+            add([first, first, wide], at(0, first), exit(0, 0), at(0, 0))?;
         }
         let place = space.logs.reserve(stream, count * 8)?;
         let few = threads([count.div_ceil(8), 1, 1], [B, 8]);
@@ -172,76 +191,113 @@ impl<T: CudaReal> Cuda<T> {
         let g = space.g.clear(stream, count * p * p * real)?;
         let inverses = space.inverses.reserve(stream, count * p * real)?;
         let logs = space.logs.reserve(stream, count * 8)?;
-        let mut small = [0; 6];
+        // Of every block of a band; those of one block lie together.
+        let mut small = [0; 5];
         for (place, memory) in small.iter_mut().zip(&mut space.small) {
-            *place = memory.reserve(stream, count * B * B * real)?;
+            *place = memory.reserve(stream, TOGETHER * count * B * B * real)?;
         }
-        let [green, up_inverse, down_inverse, z_out, z_in, exit] = small;
+        let z_out = space.zs[0].reserve(stream, count * B * B * real)?;
+        let z_in = space.zs[1].reserve(stream, count * B * B * real)?;
         let mut panels = [0; 3];
         for (place, memory) in panels.iter_mut().zip(&mut space.panels) {
-            *place = memory.reserve(stream, count * B * p * real)?;
+            *place = memory.reserve(stream, count * W * p * real)?;
         }
+        // Where walks leave, a row of p a vertex; time after entering, and x, a row of W an index.
         let [exits, entries, columns] = panels;
-        let at = |base: u64, row: usize, column: usize| base + ((row * p + column) * real) as u64;
-        for block in 0..shape.blocks() {
-            let [start, low, high] = shape.span(block);
-            let sizes = [start, low, high, p];
-            let one_a_row = threads([count, 1, 1], [B, B]);
-            let recalled = [q, inverses, green, up_inverse, down_inverse, exit];
-            self.launch(&kernels.recall_block, &recalled, &sizes, one_a_row)?;
-            if start > 0 {
-                let product = |transposed, shape, a, b, c| {
-                    self.products(Products { transposed, shape, a, b, c, add: false, rows: count })
-                };
-                let (wide, narrow, whole) = (B * p, B * B, p * p);
+        let number = |base: u64, row: usize, stride: usize, column: usize| {
+            base + ((row * stride + column) * real) as u64
+        };
+        let (whole, panel, narrow) = (p * p, W * p, B * B);
+        let of_q = |row, column| (number(q, row, p, column), p, whole);
+        let of_g = |row, column| (number(g, row, p, column), p, whole);
+        let of_exits = |row, column| (number(exits, row, p, column), p, panel);
+        let of_entries = |row, column| (number(entries, row, W, column), W, panel);
+        let of_columns = |row, column| (number(columns, row, W, column), W, panel);
+        let one_a_row = threads([count, 1, 1], [B, B]);
+        let product = |transposed, shape, a, b, c, add| {
+            self.products(Products { transposed, shape, a, b, c, add, rows: count })
+        };
+        for band in shape.bands() {
+            // Everything before the band is known.
+            let known = band.start * B;
+            let end = (band.end * B).min(p);
+            let of_block =
+                |block: usize| small.map(|base| base + ((block - band.start) * count * B * B * real) as u64);
+            for block in band.clone() {
+                let [start, low, high] = shape.span(block);
+                let [green, up_inverse, down_inverse, exit, _] = of_block(block);
+                let recalled = [q, inverses, green, up_inverse, down_inverse, exit];
+                self.launch(&kernels.recall_block, &recalled, &[start, low, high, p], one_a_row)?;
+                let (place, green) = (start - known, (green, B, narrow));
                 // h = green × q[block, rest]; entries = q[rest, block] × green
-                product(
-                    [false, false],
-                    [B, start, B],
-                    (green, B, narrow),
-                    (at(q, start, 0), p, whole),
-                    (exits, p, wide),
-                )?;
-                product(
-                    [false, false],
-                    [start, B, B],
-                    (at(q, 0, start), p, whole),
-                    (green, B, narrow),
-                    (entries, B, wide),
-                )?;
-                // x = G × hᵀ; y = entriesᵀ × G, into the rows of the block
+                product([false, false], [B, start, B], green, of_q(start, 0), of_exits(place, 0), false)?;
+                product([false, false], [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
+            }
+            // x = G × hᵀ and y = entriesᵀ × G over what lies before the band, for all of its blocks.
+            let wide = end - known;
+            product(
+                [false, true],
+                [known, wide, known],
+                of_g(0, 0),
+                of_exits(0, 0),
+                of_columns(0, 0),
+                false,
+            )?;
+            product(
+                [true, false],
+                [wide, known, known],
+                of_entries(0, 0),
+                of_g(0, 0),
+                of_g(known, 0),
+                false,
+            )?;
+            for block in band.clone() {
+                let [start, low, high] = shape.span(block);
+                let place = start - known;
+                // What the blocks of the band that are back add to that; then what lies among them.
+                let h = |column| of_exits(place, column);
                 product(
                     [false, true],
-                    [start, B, start],
-                    (g, p, whole),
-                    (exits, p, wide),
-                    (columns, B, wide),
+                    [known, B, place],
+                    of_g(0, known),
+                    h(known),
+                    of_columns(0, place),
+                    true,
+                )?;
+                product(
+                    [false, true],
+                    [place, B, start],
+                    of_g(known, 0),
+                    h(0),
+                    of_columns(known, place),
+                    false,
+                )?;
+                let entry = |row| of_entries(row, place);
+                product(
+                    [true, false],
+                    [B, known, place],
+                    entry(known),
+                    of_g(known, 0),
+                    of_g(start, 0),
+                    true,
                 )?;
                 product(
                     [true, false],
-                    [B, start, start],
-                    (entries, B, wide),
-                    (g, p, whole),
-                    (at(g, start, 0), p, whole),
+                    [B, place, start],
+                    entry(0),
+                    of_g(0, known),
+                    of_g(start, known),
+                    false,
                 )?;
                 // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
-                product(
-                    [false, true],
-                    [B, B, start],
-                    (at(g, start, 0), p, whole),
-                    (at(q, start, 0), p, whole),
-                    (z_out, B, narrow),
-                )?;
-                product(
-                    [true, false],
-                    [B, B, start],
-                    (at(q, 0, start), p, whole),
-                    (columns, B, wide),
-                    (z_in, B, narrow),
-                )?;
+                let z = |base: u64| (base, B, narrow);
+                product([false, true], [B, B, start], of_g(start, 0), of_q(start, 0), z(z_out), false)?;
+                product([true, false], [B, B, start], of_q(0, start), of_columns(0, place), z(z_in), false)?;
+                let [_, up_inverse, down_inverse, exit, _] = of_block(block);
+                let x = number(columns, 0, W, place);
+                let brought = [q, g, inverses, up_inverse, down_inverse, exit, z_out, z_in, x];
+                self.launch(&kernels.bring_back_block, &brought, &[start, low, high, p, W], one_a_row)?;
             }
-            let brought = [q, g, inverses, up_inverse, down_inverse, exit, z_out, z_in, columns];
-            self.launch(&kernels.bring_back_block, &brought, &sizes, one_a_row)?;
         }
         let trusted = space.trusted.reserve(stream, count)?;
         let few = threads([count.div_ceil(8), 1, 1], [B, 8]);
@@ -274,12 +330,10 @@ impl<T: CudaReal> Cuda<T> {
             &kernels.tally,
             &[sums, g, states, weights, trusted, tables.places[1]],
             &[n, p, total, count, per_chunk, usize::from(directed)],
-            threads([n.div_ceil(B), n.div_ceil(4), chunks], [B, 4]),
+            threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, B]),
         )?;
-        if chunks > 1 {
-            let all = threads([entries.div_ceil(256), 1, 1], [256, 1]);
-            self.launch(&kernels.add_chunks, &[sums], &[entries, chunks], all)?;
-        }
+        let all = threads([entries.div_ceil(256), 1, 1], [256, 1]);
+        self.launch(&kernels.add_chunks, &[sums, tables.places[0]], &[entries, chunks], all)?;
         let mut out = vec![T::default(); entries];
         space.sums.get(stream, &mut out)?;
         Ok(out)
@@ -314,7 +368,6 @@ impl<T: CudaReal> Backend for Cuda<T> {
             tables: Arc::new(tables.clone()),
             device: held,
             places,
-            scale,
             log_scale: (size - 1) as f64 * f64::from(exponent) * std::f64::consts::LN_2,
             number: PREPARED.fetch_add(1, Ordering::Relaxed),
             precision: std::marker::PhantomData,
@@ -420,10 +473,9 @@ impl<T: CudaReal> Backend for Cuda<T> {
             let scaled: Vec<T> =
                 weights[some.clone()].iter().map(|weight| T::from_f64(weight / heaviest)).collect();
             let sums = self.tally(tables, &shape, &scaled, &mut trace.space).map_err(device)?;
-            let (a, b) = tables.scale;
             counts.add_all(&tables.tables, |place| {
                 let sum: f64 = sums[place].into();
-                tables.tables.rates()[place] * a * b * sum * heaviest
+                sum * heaviest
             });
             for (row, _) in some.clone().zip(trusted).filter(|(row, fine)| *fine == 0 && weights[*row] != 0.0)
             {

@@ -167,10 +167,10 @@ extern "C" __global__ void recall_block(
 }
 
 // Derivatives between the vertices of a block, and what is to be added to its rows. Before: the rows of g hold y up to `start`,
-// x is in `columns`. After: g has the rows and the columns of the block.
+// x is in `columns`, W numbers a row of it. After: g has the rows and the columns of the block.
 extern "C" __global__ void bring_back_block(
     const REAL *all_q, REAL *all_g, const REAL *inverses, const REAL *up_inverses, const REAL *down_inverses,
-    const REAL *exits, const REAL *z_outs, const REAL *z_ins, const REAL *columns, int start, int low, int high, int P) {
+    const REAL *exits, const REAL *z_outs, const REAL *z_ins, const REAL *columns, int start, int low, int high, int P, int W) {
     __shared__ REAL up[B][B + 1], down[B][B + 1], steps_in[B][B + 1], steps_out[B][B + 1], g[B][B + 1], mirror[B][B + 1];
     __shared__ REAL inverse[B], exit_[B], lift[B], t_shared;
     long long row = blockIdx.x;
@@ -242,8 +242,8 @@ extern "C" __global__ void bring_back_block(
     if (start > 0) {
         if (i < high)
             for (int c = j; c < start; c += B) own[(long long)(start + i) * P + c] += lift[i];
-        const REAL *x = columns + row * P * B;
-        for (int r = i; r < start; r += B) own[(long long)r * P + start + j] = x[(long long)r * B + j];
+        const REAL *x = columns + row * P * W;
+        for (int r = i; r < start; r += B) own[(long long)r * P + start + j] = x[(long long)r * W + j];
     } else {
         if (i == 0) own[j] = 0;
         if (j == 0 && i >= low && i < high) own[(long long)i * P] = lift[i];
@@ -280,26 +280,38 @@ extern "C" __global__ void trust_derivatives(const REAL *g, const double *logs, 
 }
 
 // Sums of weighted derivatives by the states they belong to. A thread has one pair of variables and some rows; it alone writes the
-// entries of that pair in the table of its chunk of rows. sums is chunks × S × S, zero before.
+// entries of that pair in the table of its chunk of rows. sums is chunks × S × S, zero before. Undirected derivatives are those of both
+// directions: the square across the diagonal is read along its rows too, and turned in shared memory.
 extern "C" __global__ void tally(
     REAL *sums, const REAL *g, const u16 *states, const REAL *weights, const unsigned char *trusted, const int *offsets,
     int n, int P, int S, int rows, int per_chunk, int directed) {
-    int u = blockIdx.x * blockDim.x + threadIdx.x;
-    int v = blockIdx.y * blockDim.y + threadIdx.y;
-    if (v >= n || u >= n || (!directed && u >= v)) return;
+    __shared__ REAL turned[B][B + 1];
+    int u = blockIdx.x * B + threadIdx.x;
+    int v = blockIdx.y * B + threadIdx.y;
+    // Squares above the diagonal belong to those below it.
+    if (!directed && blockIdx.x > blockIdx.y) return;
+    bool mine = v < n && u < n && (directed || u < v);
     int first = blockIdx.z * per_chunk;
     int last = min(first + per_chunk, rows);
     REAL *own = sums + (long long)blockIdx.z * S * S;
-    bool small = offsets[v + 1] - offsets[v] <= 2 && offsets[u + 1] - offsets[u] <= 2;
-    int v0 = offsets[v], u0 = offsets[u];
+    int v0 = mine ? offsets[v] : 0, u0 = mine ? offsets[u] : 0;
+    bool small = mine && offsets[v + 1] - v0 <= 2 && offsets[u + 1] - u0 <= 2;
+    int across = (blockIdx.x * B + threadIdx.y) * P + blockIdx.y * B + threadIdx.x;
     REAL few[4] = {0, 0, 0, 0};
     for (int row = first; row < last; row++) {
         REAL weight = weights[row];
         if (weight == 0 || !trusted[row]) continue;
         const REAL *of_row = g + (long long)row * P * P;
-        REAL derivative;
-        if (directed) derivative = of_row[(long long)(v + 1) * P + (u == v ? 0 : u + 1)];
-        else derivative = of_row[(long long)v * P + u] + of_row[(long long)u * P + v];
+        REAL derivative = 0;
+        if (directed) {
+            if (mine) derivative = of_row[(long long)(v + 1) * P + (u == v ? 0 : u + 1)];
+        } else {
+            turned[threadIdx.y][threadIdx.x] = of_row[across];
+            __syncthreads();
+            if (mine) derivative = of_row[(long long)v * P + u] + turned[threadIdx.x][threadIdx.y];
+            __syncthreads();
+        }
+        if (!mine) continue;
         REAL share = weight * derivative;
         int a = states[(long long)row * n + v], b = states[(long long)row * n + u];
         if (small) {
@@ -317,11 +329,11 @@ extern "C" __global__ void tally(
             for (int b = u0; b < offsets[u + 1]; b++) own[(long long)a * S + b] = few[(a - v0) * 2 + (b - u0)];
 }
 
-// Adds the tables of all chunks to the first, in order.
-extern "C" __global__ void add_chunks(REAL *sums, int entries, int chunks) {
+// Adds the tables of all chunks to the first, in order, and makes counts of derivatives: times the rate.
+extern "C" __global__ void add_chunks(REAL *sums, const REAL *rates, int entries, int chunks) {
     long long place = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     if (place >= entries) return;
     REAL sum = sums[place];
     for (int chunk = 1; chunk < chunks; chunk++) sum += sums[(long long)chunk * entries + place];
-    sums[place] = sum;
+    sums[place] = sum * rates[place];
 }
