@@ -6,8 +6,8 @@ use crate::space::Memory;
 use everytree::forest::{Backend, Codes, Counts, ForestError, Summary, Tables, one_row};
 use everytree::spanning::Kind;
 use rayon::prelude::*;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Vertices of a block, as in `kernels.cu`.
 const B: usize = 32;
@@ -18,13 +18,60 @@ const W: usize = TOGETHER * B;
 
 /// Tables on the device.
 pub struct Prepared<T> {
-    tables: Arc<Tables>,
+    /// The rates as they were given, for rows that the device cannot vouch for.
+    tables: Kept,
     device: Result<[Memory; 2], CudaError>,
     places: [u64; 2],
     /// What scaling the rates takes from every log F.
     log_scale: f64,
     number: u64,
     precision: std::marker::PhantomData<T>,
+}
+
+/// A copy of tables that goes back where it came from.
+struct Kept {
+    tables: Option<Tables>,
+    spare: Arc<Mutex<Vec<Tables>>>,
+}
+
+impl Kept {
+    fn copy(tables: &Tables, spare: &Arc<Mutex<Vec<Tables>>>) -> Self {
+        let mut kept = lock(spare);
+        let same = kept.iter().position(|other| other.is_like(tables));
+        let copy = match same.map(|place| kept.swap_remove(place)) {
+            Some(mut other) => {
+                other.copy_from(tables);
+                other
+            }
+            None => tables.clone(),
+        };
+        // Other models, other tables.
+        kept.truncate(MOST_SPARE);
+        Self { tables: Some(copy), spare: Arc::clone(spare) }
+    }
+}
+
+impl std::ops::Deref for Kept {
+    type Target = Tables;
+
+    fn deref(&self) -> &Tables {
+        self.tables.as_ref().expect("there until it is dropped")
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(tables) = self.tables.take() {
+            lock(&self.spare).push(tables);
+        }
+    }
+}
+
+/// Spare copies that are kept.
+const MOST_SPARE: usize = 8;
+
+fn lock<X>(mutex: &Mutex<X>) -> std::sync::MutexGuard<'_, X> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// What is remembered of a batch between forward and backward.
@@ -307,14 +354,16 @@ impl<T: CudaReal> Cuda<T> {
         Ok(flags)
     }
 
-    /// Sums of weighted derivatives by states, of the rows whose derivatives are on the device.
+    /// Adds the counts of the rows whose derivatives are on the device, each times its weight and all times `heaviest`.
     fn tally(
         &self,
         tables: &Prepared<T>,
         shape: &Shape,
         weights: &[T],
         space: &mut Space,
-    ) -> Result<Vec<T>, CudaError> {
+        heaviest: f64,
+        counts: &mut Counts,
+    ) -> Result<(), CudaError> {
         let Shape { n, p, total, directed, .. } = *shape;
         let (stream, kernels) = (&self.stream, &self.kernels);
         let (count, entries) = (weights.len(), total * total);
@@ -334,9 +383,14 @@ impl<T: CudaReal> Cuda<T> {
         )?;
         let all = threads([entries.div_ceil(256), 1, 1], [256, 1]);
         self.launch(&kernels.add_chunks, &[sums, tables.places[0]], &[entries, chunks], all)?;
-        let mut out = vec![T::default(); entries];
-        space.sums.get(stream, &mut out)?;
-        Ok(out)
+        let mut staging = lock(&self.staging[1]);
+        let found = staging.numbers::<T>(stream, entries)?;
+        space.sums.get(stream, found)?;
+        counts.add_all(&tables.tables, |place| {
+            let count: f64 = found[place].into();
+            count * heaviest
+        });
+        Ok(())
     }
 }
 
@@ -350,22 +404,26 @@ impl<T: CudaReal> Backend for Cuda<T> {
 
     fn prepare(&self, tables: &Tables) -> Prepared<T> {
         let (exponent, scale) = tables.scale();
-        let rates: Vec<T> =
-            tables.rates().par_iter().map(|&rate| T::from_f64(rate * scale.0 * scale.1)).collect();
         let offsets: Vec<i32> = tables.offsets().iter().map(|&offset| offset as i32).collect();
         let mut memory = [Memory::default(), Memory::default()];
-        let put = memory[0].put(&self.stream, &rates).and_then(|rates| {
-            let offsets = memory[1].put(&self.stream, &offsets)?;
+        let mut staging = lock(&self.staging[0]);
+        let put = staging.numbers::<T>(&self.stream, tables.rates().len()).and_then(|rates| {
+            const SOME: usize = 1 << 14;
+            rates.par_chunks_mut(SOME).zip(tables.rates().par_chunks(SOME)).for_each(|(to, from)| {
+                to.iter_mut().zip(from).for_each(|(to, &rate)| *to = T::from_f64(rate * scale.0 * scale.1));
+            });
+            let places = [memory[0].put(&self.stream, rates)?, memory[1].put(&self.stream, &offsets)?];
             self.stream.synchronize().map_err(|error| failed("copying to the GPU", error))?;
-            Ok([rates, offsets])
+            Ok(places)
         });
+        drop(staging);
         let (places, held) = match put {
             Ok(places) => (places, Ok(memory)),
             Err(error) => ([0; 2], Err(error)),
         };
         let size = tables.kind().indices(tables.variables());
         Prepared {
-            tables: Arc::new(tables.clone()),
+            tables: Kept::copy(tables, &self.spare),
             device: held,
             places,
             log_scale: (size - 1) as f64 * f64::from(exponent) * std::f64::consts::LN_2,
@@ -472,11 +530,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
             let trusted = self.sweep_backward(&shape, some.len(), &mut trace.space).map_err(device)?;
             let scaled: Vec<T> =
                 weights[some.clone()].iter().map(|weight| T::from_f64(weight / heaviest)).collect();
-            let sums = self.tally(tables, &shape, &scaled, &mut trace.space).map_err(device)?;
-            counts.add_all(&tables.tables, |place| {
-                let sum: f64 = sums[place].into();
-                sum * heaviest
-            });
+            self.tally(tables, &shape, &scaled, &mut trace.space, heaviest, counts).map_err(device)?;
             for (row, _) in some.clone().zip(trusted).filter(|(row, fine)| *fine == 0 && weights[*row] != 0.0)
             {
                 self.singly(tables, &shape, &trace.states, row, weights[row], counts);

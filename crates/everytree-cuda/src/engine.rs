@@ -1,12 +1,14 @@
 //! The device: found, named, and given its kernels.
 
 use crate::real::{CudaReal, Products, ProductsArgument};
+use crate::space::Staging;
 use cudarc::cublas::CudaBlas;
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
+use everytree::forest::Tables;
 use std::fmt::Display;
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
 /// Why there is no device to work on.
@@ -66,6 +68,10 @@ pub struct Cuda<T> {
     pub(crate) kernels: Kernels,
     blas: CudaBlas,
     name: String,
+    /// On the way to the device, and back.
+    pub(crate) staging: [Mutex<Staging>; 2],
+    /// Copies of tables that nobody needs any more: memory that has been touched is worth keeping.
+    pub(crate) spare: Arc<Mutex<Vec<Tables>>>,
     precision: PhantomData<T>,
 }
 
@@ -135,7 +141,8 @@ impl<T: CudaReal> Cuda<T> {
             tally: kernel("tally")?,
             add_chunks: kernel("add_chunks")?,
         };
-        Ok(Self { stream, kernels, blas, name, precision: PhantomData })
+        let (staging, spare) = (Default::default(), Default::default());
+        Ok(Self { stream, kernels, blas, name, staging, spare, precision: PhantomData })
     }
 
     /// What the device is called.

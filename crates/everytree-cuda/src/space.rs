@@ -1,12 +1,44 @@
 //! Memory of the device that is kept from one batch to the next.
 
 use crate::engine::{CudaError, failed};
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, PinnedHostSlice};
 use std::sync::Arc;
 
 /// Where memory begins.
 pub(crate) fn address(memory: &CudaSlice<u8>, stream: &CudaStream) -> u64 {
     memory.device_ptr(stream).0
+}
+
+/// Memory of the host that the device reads and writes at full speed; it grows.
+#[derive(Default)]
+pub(crate) struct Staging {
+    held: Option<PinnedHostSlice<u8>>,
+}
+
+impl Staging {
+    /// Room for so many numbers, whatever was in it.
+    pub fn numbers<N: Copy>(
+        &mut self,
+        stream: &Arc<CudaStream>,
+        count: usize,
+    ) -> Result<&mut [N], CudaError> {
+        let bytes = count * size_of::<N>();
+        let reserving = |error| failed("reserving memory beside the GPU", error);
+        if self.held.as_ref().is_none_or(|held| held.len() < bytes) {
+            self.held = None;
+            // SAFETY: bytes have no invalid values.
+            let fresh = unsafe { stream.context().alloc_pinned_with_flags::<u8>(bytes.max(1), 0) };
+            self.held = Some(fresh.map_err(reserving)?);
+        }
+        match &mut self.held {
+            Some(held) => {
+                let place = held.as_mut_ptr().map_err(reserving)?;
+                // SAFETY: it begins at a page, has so many bytes, and is borrowed as long as the numbers are.
+                Ok(unsafe { std::slice::from_raw_parts_mut(place.cast::<N>(), count) })
+            }
+            None => Ok(&mut []),
+        }
+    }
 }
 
 /// A piece of memory that grows.

@@ -22,8 +22,8 @@ fn main() -> ExitCode {
     eprintln!("{}", single.name());
     let done = match arguments.first().map(String::as_str) {
         Some("test") => test(&single, &double),
-        Some("bench") => bench(&single),
-        _ => Err("everytree-gpu test | bench".to_owned()),
+        Some("bench") => bench(&single, arguments.get(1).and_then(|size| size.parse().ok())),
+        _ => Err("everytree-gpu test | bench [N]".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -161,11 +161,13 @@ const PUBLISHED: [(usize, usize, f64); 7] = [
     (1556, 64, 1019.0),
 ];
 
-fn bench(machine: &Cuda<f32>) -> Result<(), String> {
+/// All sizes, or one.
+fn bench(machine: &Cuda<f32>, only: Option<usize>) -> Result<(), String> {
     let rate = machine.gemm_rate(8192, 10).map_err(|error| error.to_string())?;
     println!("# {}, matrix product of 8192 in f32: {:.1} TFLOP/s", machine.name(), rate / 1e12);
     println!("kind,n,batch,prepare_ms,forward_ms,backward_ms,published_ms,times_faster,share_of_gemm");
-    for (n, batch, published) in PUBLISHED.into_iter().chain([(500, 256, f64::NAN)]) {
+    let sizes = PUBLISHED.into_iter().chain([(500, 256, f64::NAN)]);
+    for (n, batch, published) in sizes.filter(|(n, ..)| only.is_none_or(|only| only == *n)) {
         for kind in [Kind::Undirected, Kind::Directed] {
             let [prepare, forward, backward] = step(machine, kind, n, batch)?;
             let work = (n as f64).powi(3) * batch as f64 / (forward + backward);

@@ -135,9 +135,27 @@ impl Tables {
         &self.rates
     }
 
+    /// Takes over the rates of other tables, on all cores.
+    ///
+    /// # Panics
+    /// When the others are of another kind, or of variables with other states.
+    pub fn copy_from(&mut self, others: &Tables) {
+        assert!(self.kind == others.kind && self.offsets == others.offsets, "tables of another shape");
+        const SOME: usize = 1 << 15;
+        self.rates
+            .par_chunks_mut(SOME)
+            .zip(others.rates.par_chunks(SOME))
+            .for_each(|(to, from)| to.copy_from_slice(from));
+    }
+
+    /// Are these tables of the same kind, for the same states?
+    pub fn is_like(&self, others: &Tables) -> bool {
+        self.kind == others.kind && self.offsets == others.offsets
+    }
+
     /// Where the largest rate is very large or very small: a power of two, and two factors that together divide by it.
     pub fn scale(&self) -> (i32, (f64, f64)) {
-        let largest = self.rates.iter().fold(0.0f64, |most, &rate| most.max(rate));
+        let largest = self.rates.par_iter().with_min_len(1 << 14).copied().reduce(|| 0.0, f64::max);
         let exponent = exponent_of(largest);
         (exponent, scales(exponent))
     }
