@@ -52,28 +52,19 @@ struct Block {
     REAL inverse[B];
 };
 
-// (1 − up)⁻¹, (1 − down)⁻¹ and green; all threads of the block.
+// (1 − up)⁻¹, (1 − down)⁻¹ and green; all threads of the block. A row that is done is added to all that need it, at once: one
+// multiplication a thread and step.
 __device__ void invert(Block &s, int low, int high) {
     int i = threadIdx.y, j = threadIdx.x;
-    s.up_inverse[i][j] = 0;
-    s.down_inverse[i][j] = 0;
+    s.up_inverse[i][j] = i == j && i >= low && i < high ? (REAL)1 : (REAL)0;
+    s.down_inverse[i][j] = i == j && i >= low && i < high ? (REAL)1 : (REAL)0;
     __syncthreads();
-    if (i == 0) {
-        for (int k = high - 1; k >= low; k--) {
-            REAL sum = j == k ? (REAL)1 : (REAL)0;
-            for (int l = k + 1; l < high; l++) sum += s.up[k][l] * s.up_inverse[l][j];
-            s.up_inverse[k][j] = sum;
-            __syncwarp();
-        }
-    } else if (i == 1) {
-        for (int k = low; k < high; k++) {
-            REAL sum = j == k ? (REAL)1 : (REAL)0;
-            for (int l = low; l < k; l++) sum += s.down[k][l] * s.down_inverse[l][j];
-            s.down_inverse[k][j] = sum;
-            __syncwarp();
-        }
+    for (int step = 0; step < high - low; step++) {
+        int last = high - 1 - step, first = low + step;
+        if (i < last) s.up_inverse[i][j] += s.up[i][last] * s.up_inverse[last][j];
+        if (i > first) s.down_inverse[i][j] += s.down[i][first] * s.down_inverse[first][j];
+        __syncthreads();
     }
-    __syncthreads();
     REAL sum = 0;
     if (i >= low && i < high)
         for (int l = i; l < high; l++) sum += s.up_inverse[i][l] * s.inverse[l] * s.down_inverse[l][j];
@@ -171,70 +162,71 @@ extern "C" __global__ void recall_block(
 extern "C" __global__ void bring_back_block(
     const REAL *all_q, REAL *all_g, const REAL *inverses, const REAL *up_inverses, const REAL *down_inverses,
     const REAL *exits, const REAL *z_outs, const REAL *z_ins, const REAL *columns, int start, int low, int high, int P, int W) {
-    __shared__ REAL up[B][B + 1], down[B][B + 1], steps_in[B][B + 1], steps_out[B][B + 1], g[B][B + 1], mirror[B][B + 1];
-    __shared__ REAL inverse[B], exit_[B], lift[B], t_shared;
+    // rows_in and rows_out: rows of derivatives into and out of a vertex of the block, as far as they are known.
+    __shared__ REAL up[B][B + 1], down[B][B + 1], rows_in[B][B + 1], rows_out[B][B + 1], g[B][B + 1];
+    __shared__ REAL inverse[B], exit_[B], lift[B], own_in[B];
     long long row = blockIdx.x;
     const REAL *q = all_q + row * P * P;
     REAL *own = all_g + row * P * P;
     int i = threadIdx.y, j = threadIdx.x;
     bool inside = i >= low && i < high && j >= low && j < high;
     REAL kept = inside ? q[(long long)(start + i) * P + start + j] : (REAL)0;
-    up[i][j] = j > i ? kept : (REAL)0;
-    down[i][j] = j < i ? kept : (REAL)0;
+    // First the triangular inverses and z, in the places of what comes later.
+    bool rest = start > 0;
+    up[i][j] = rest ? up_inverses[row * B * B + i * B + j] : (REAL)0;
+    down[i][j] = rest ? down_inverses[row * B * B + i * B + j] : (REAL)0;
+    rows_in[i][j] = rest ? z_ins[row * B * B + i * B + j] : (REAL)0;
+    rows_out[i][j] = rest ? z_outs[row * B * B + i * B + j] : (REAL)0;
+    g[i][j] = 0;
     if (i == 0) {
         inverse[j] = inverses[row * P + start + j];
         exit_[j] = exits[row * B + j];
         lift[j] = 0;
     }
-    g[i][j] = 0;
-    mirror[i][j] = 0;
     __syncthreads();
     REAL in = 0, out = 0;
-    if (start > 0 && i >= low && i < high) {
-        const REAL *z_in = z_ins + row * B * B, *z_out = z_outs + row * B * B;
+    if (rest && i >= low && i < high) {
         for (int l = low; l <= i; l++) {
-            in += up_inverses[row * B * B + l * B + i] * z_in[l * B + j];
-            out += down_inverses[row * B * B + i * B + l] * z_out[j * B + l];
+            in += up[l][i] * rows_in[l][j];
+            out += down[i][l] * rows_out[j][l];
         }
         in *= inverse[i];
         out *= inverse[i];
     }
-    steps_in[i][j] = in;
-    steps_out[i][j] = out;
+    __syncthreads();
+    up[i][j] = j > i ? kept : (REAL)0;
+    down[i][j] = j < i ? kept : (REAL)0;
+    rows_in[i][j] = in;
+    rows_out[i][j] = out;
+    if (i == j) own_in[i] = in;
     __syncthreads();
     for (int k = high - 1; k >= low; k--) {
-        if (i == 0) {
-            REAL sum = steps_out[k][j] + exit_[k] * lift[j];
-            for (int l = k + 1; l < high; l++) sum += up[k][l] * mirror[l][j];
-            mirror[k][j] = sum;
-        } else if (i == 1) {
-            REAL sum = steps_in[k][j];
-            for (int l = k + 1; l < high; l++) sum += down[l][k] * g[l][j];
-            g[k][j] = sum;
-        }
-        __syncthreads();
-        if (i == 0) {
-            bool later = j > k && j < high;
-            REAL less = warp_sum(later ? down[j][k] * mirror[k][j] : (REAL)0);
-            REAL carried = warp_sum(later ? down[j][k] * lift[j] : (REAL)0);
-            if (j == 0) {
-                REAL t = inverse[k] - steps_in[k][k] - less;
-                t_shared = t;
-                lift[k] = t + carried;
+        // Every warp finishes row k for itself, and adds it to its own.
+        bool later = j > k && j < high;
+        REAL to = later ? rows_out[k][j] + exit_[k] * lift[j] : (REAL)0;
+        REAL into = later ? down[j][k] : (REAL)0;
+        REAL less = warp_sum(into * to);
+        REAL carried = warp_sum(into * lift[j]);
+        REAL t = inverse[k] - own_in[k] - less;
+        REAL from = later ? rows_in[k][j] + t : (REAL)0;
+        if (i < k) {
+            REAL across_out = warp_sum(up[i][j] * from);
+            REAL across_in = warp_sum(later ? down[j][i] * to : (REAL)0);
+            if (later) {
+                rows_out[i][j] += up[i][k] * to;
+                rows_in[i][j] += down[k][i] * from;
+            } else if (j == k) {
+                rows_out[i][k] += across_out;
+                rows_in[i][k] += across_in;
             }
         }
         __syncthreads();
-        if (i == 0) {
-            REAL m = mirror[k][j], d = g[k][j];
-            if (j > k && j < high) {
-                REAL both = d + t_shared;
-                g[k][j] = both;
-                mirror[j][k] = both;
-                g[j][k] = m;
-            } else {
-                g[k][j] = 0;
-                mirror[k][j] = 0;
+        if (i == k) {
+            if (later) {
+                g[k][j] = from;
+                g[j][k] = to;
             }
+            if (j == 0) lift[k] = t + carried;
         }
         __syncthreads();
     }
