@@ -174,7 +174,8 @@ pub struct Fit {
     /// Threads. Default: all. The result does not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Where the work is done: auto (a GPU where there is one), cpu, cuda or cuda:N. Trees are learned on the processor.
+    /// Where the work is done: auto (a GPU where there is one, from 128 columns on), cpu, cuda or cuda:N. Trees are learned on
+    /// the processor.
     #[arg(long, default_value = "auto", value_name = "auto|cpu|cuda[:N]", hide_default_value = true)]
     device: DeviceChoice,
     /// Stop after this long (90s, 10m, 2h) and save the best model so far.
@@ -208,7 +209,7 @@ impl Fit {
         };
         let seed = resumed.as_ref().map_or(self.seed, |checkpoint| checkpoint.settings.seed);
         tables.introduce(seed, &note);
-        let machine = Machine::find(self.device, &note)?;
+        let machine = Machine::find(self.device, tables.states.len(), &note)?;
         let begin = Instant::now();
         let facts = tables.facts();
         let holdout =

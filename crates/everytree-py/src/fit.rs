@@ -277,7 +277,7 @@ fn learn(
     let mut search = recipe.search(groupings, &settings)?;
     reporter.deadline =
         options.timeout.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.min(1e9)));
-    let machine = Machine::find(options.device, &note)?;
+    let machine = Machine::find(options.device, tables.states.len(), &note)?;
     let how = HowToLearn { settings: &settings, precision: recipe.precision, machine: &machine, note: &note };
     let ended = run(&mut search, tables.rows(), how, &mut reporter);
     let Some(found) = search.found()? else {

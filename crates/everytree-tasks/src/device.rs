@@ -11,7 +11,7 @@ use std::str::FromStr;
 /// Where the work is to be done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// On a GPU where there is one, else on the processor.
+    /// On a GPU where there is one and the model is large enough for it, else on the processor.
     #[default]
     Auto,
     /// On the processor.
@@ -36,6 +36,9 @@ impl FromStr for DeviceChoice {
         }
     }
 }
+
+/// Columns below which `auto` stays on the processor: rows are then small, and getting them to a GPU takes longer than they do.
+const WORTH_A_GPU: usize = 128;
 
 /// Where the work is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,15 +66,16 @@ impl fmt::Display for Machine {
 }
 
 impl Machine {
-    /// Looks for the device. What `auto` has found is told, unless there is nothing to tell: no driver, no GPU.
-    pub fn find(choice: DeviceChoice, note: &dyn Fn(String)) -> Result<Self> {
+    /// Looks for the device, for a model of so many columns. What `auto` has found is told, unless there is nothing to tell:
+    /// no driver, no GPU, or too few columns for one.
+    pub fn find(choice: DeviceChoice, columns: usize, note: &dyn Fn(String)) -> Result<Self> {
         let open = |ordinal: usize, fall_back: bool| -> Result<Self, CudaError> {
             let name = Cuda::<f32>::open(ordinal)?.name().to_owned();
             Ok(Self::Cuda { ordinal, name, fall_back })
         };
         match choice {
             DeviceChoice::Cpu => Ok(Self::Cpu),
-            DeviceChoice::Auto if device_count() == 0 => Ok(Self::Cpu),
+            DeviceChoice::Auto if columns < WORTH_A_GPU || device_count() == 0 => Ok(Self::Cpu),
             DeviceChoice::Auto => match open(0, true) {
                 Ok(found) => {
                     if let Self::Cuda { name, .. } = &found {
@@ -125,8 +129,8 @@ mod tests {
         if device_count() > 0 {
             return;
         }
-        assert_eq!(Machine::find(DeviceChoice::Auto, &|_| ()).unwrap(), Machine::Cpu);
-        let error = Machine::find(DeviceChoice::Cuda(1), &|_| ()).unwrap_err().to_string();
+        assert_eq!(Machine::find(DeviceChoice::Auto, 500, &|_| ()).unwrap(), Machine::Cpu);
+        let error = Machine::find(DeviceChoice::Cuda(1), 2, &|_| ()).unwrap_err().to_string();
         assert!(error.starts_with("--device cuda:1: there is no"), "{error}");
     }
 
