@@ -89,6 +89,21 @@ fn likelihoods_are_sums_over_hidden_states() {
     }
 }
 
+#[test]
+fn no_rows_count_nothing() {
+    let cpu = Cpu::<f64>::new();
+    for structure in STRUCTURES {
+        let model = OneTree::random(STATES.to_vec(), structure, 1).unwrap();
+        let mut ready = model.ready(&cpu).unwrap();
+        let mut stats = model.stats::<Cpu<f64>>(&ready);
+        let before = stats.to_vec();
+        let none = Codes::new::<u16>(&[], STATES.len()).unwrap();
+        model.log_likelihood(&cpu, &mut ready, none, &mut []).unwrap();
+        model.accumulate(&cpu, &mut ready, none, &[], &mut stats).unwrap();
+        assert_eq!(stats.to_vec(), before);
+    }
+}
+
 fn weighted<M: Learnable>(model: &M, data: &Unique) -> f64 {
     evaluate(model, data, &Cpu::<f64>::new()).unwrap().mean * data.rows() as f64
 }

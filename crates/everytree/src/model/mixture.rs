@@ -227,6 +227,9 @@ impl<M: Learnable> Learnable for Mixture<M> {
                 if own.len() as f64 >= FEW_ROWS * rows as f64 {
                     return component.accumulate(backend, ready, codes, parts, sums);
                 }
+                if own.is_empty() {
+                    return Ok(());
+                }
                 let n = codes.variables();
                 let some: Vec<u16> =
                     own.iter().flat_map(|&row| (0..n).map(move |v| codes.get(row, v) as u16)).collect();

@@ -243,7 +243,8 @@ impl<'a> Chunks<'a> {
 
     /// Adds the expected counts of every table, each row with its weight.
     pub fn count(&self, codes: Codes<'_>, weights: &[f64], counts: &mut [f64]) {
-        let task = weights.len().div_ceil(TASKS).next_multiple_of(LANES);
+        // No row at least: a component may have none of a batch.
+        let task = weights.len().div_ceil(TASKS).next_multiple_of(LANES).max(LANES);
         let parts: Vec<Vec<f64>> = weights
             .par_chunks(task)
             .enumerate()
