@@ -3,7 +3,9 @@
 use crate::engine::{Cuda, CudaError, failed, threads};
 use crate::real::{CudaReal, Products};
 use crate::space::Memory;
-use everytree::forest::{Backend, Codes, Counts, ForestError, Summary, Tables, one_row};
+use everytree::forest::{
+    Backend, Codes, Counts, ForestError, Summary, Tables, check_length, check_weights, one_row,
+};
 use everytree::spanning::Kind;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -459,9 +461,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
         let offsets = tables.tables.offsets();
         codes.check(offsets)?;
         let rows = codes.rows();
-        if log_forest.len() != rows {
-            return Err(ForestError::Length { what: "log_forest", found: log_forest.len(), expected: rows });
-        }
+        check_length("log_forest", log_forest.len(), rows)?;
         let shape = Shape::of(&tables.tables);
         let n = shape.n;
         trace.rows = rows;
@@ -508,12 +508,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
         if !counts.fits(&tables.tables) {
             return Err(ForestError::OtherTables { what: "the accumulator of counts" });
         }
-        if weights.len() != trace.rows {
-            return Err(ForestError::Length { what: "weights", found: weights.len(), expected: trace.rows });
-        }
-        if let Some(row) = weights.iter().position(|weight| !weight.is_finite()) {
-            return Err(ForestError::BadWeight { row, value: weights[row] });
-        }
+        check_weights(weights, trace.rows)?;
         let shape = Shape::of(&tables.tables);
         let heaviest = weights.iter().fold(0.0f64, |most, weight| most.max(weight.abs()));
         if heaviest == 0.0 {

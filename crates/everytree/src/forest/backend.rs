@@ -36,6 +36,20 @@ pub trait Backend: Sync {
     ) -> Result<(), ForestError>;
 }
 
+/// Is a list as long as it must be?
+pub fn check_length(what: &'static str, found: usize, expected: usize) -> Result<(), ForestError> {
+    if found == expected { Ok(()) } else { Err(ForestError::Length { what, found, expected }) }
+}
+
+/// Is there a finite weight for every row?
+pub fn check_weights(weights: &[f64], rows: usize) -> Result<(), ForestError> {
+    check_length("weights", weights.len(), rows)?;
+    match weights.iter().position(|weight| !weight.is_finite()) {
+        Some(row) => Err(ForestError::BadWeight { row, value: weights[row] }),
+        None => Ok(()),
+    }
+}
+
 /// What happened on the way to log F.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {

@@ -1,7 +1,7 @@
 //! The forest backend of this machine: SIMD kernels, threads over chunks of fixed size, sums in a fixed order.
 
 use super::lookup::{Lookup, States, Tally};
-use super::{Backend, Codes, Counts, ForestError, Summary, Tables};
+use super::{Backend, Codes, Counts, ForestError, Summary, Tables, check_length, check_weights};
 use crate::pool::Pool;
 use crate::spanning::kernel::real::Real;
 use crate::spanning::kernel::{Buffer, Factors, Kernel, Scratch, zeros};
@@ -209,7 +209,7 @@ impl<T: Real> Backend for Cpu<T> {
     ) -> Result<Summary, ForestError> {
         trace.number = None;
         codes.check(&tables.offsets)?;
-        length("log_forest", log_forest.len(), codes.rows())?;
+        check_length("log_forest", log_forest.len(), codes.rows())?;
         let per_chunk = tables.chunk_rows();
         self.make_room(tables, trace, codes.rows());
         let spaces = &trace.spaces;
@@ -241,10 +241,7 @@ impl<T: Real> Backend for Cpu<T> {
         if !counts.is_of(tables.kind, &tables.offsets) {
             return Err(ForestError::OtherTables { what: "the accumulator of counts" });
         }
-        length("weights", weights.len(), trace.rows)?;
-        if let Some(row) = weights.iter().position(|weight| !weight.is_finite()) {
-            return Err(ForestError::BadWeight { row, value: weights[row] });
-        }
+        check_weights(weights, trace.rows)?;
         let per_chunk = tables.chunk_rows();
         let (spaces, pool) = (&trace.spaces, &trace.sums);
         // A few chunks a thread at once, so that only so many sums are alive. Sums are added chunk by chunk in order,
@@ -271,10 +268,6 @@ impl<T: Real> Backend for Cpu<T> {
         }
         Ok(())
     }
-}
-
-fn length(what: &'static str, found: usize, expected: usize) -> Result<(), ForestError> {
-    if found == expected { Ok(()) } else { Err(ForestError::Length { what, found, expected }) }
 }
 
 /// Adds what every chunk found, chunk after chunk for every place; different places by different threads.

@@ -40,7 +40,7 @@ pub(crate) mod frechet;
 pub(crate) mod lookup;
 mod tables;
 
-pub use backend::{Backend, Summary};
+pub use backend::{Backend, Summary, check_length, check_weights};
 pub use codes::Codes;
 pub use counts::Counts;
 pub use cpu::{Cpu, Prepared, Trace, one_row};
