@@ -1,22 +1,15 @@
-//! The door on the GPU: forward and backward sweeps, a block of vertices after the other, all rows at once.
+//! The door on the GPU: tables and codes to the device, log F and counts back.
 
-use crate::engine::{Cuda, CudaError, failed, threads};
-use crate::real::{CudaReal, Products};
+use crate::engine::{Cuda, CudaError, failed};
+use crate::forest::{Look, Shape, Space};
+use crate::real::CudaReal;
 use crate::space::Memory;
 use everytree::forest::{
     Backend, Codes, Counts, ForestError, Summary, Tables, check_length, check_weights, one_row,
 };
-use everytree::spanning::Kind;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// Vertices of a block, as in `kernels.cu`.
-const B: usize = 32;
-/// Blocks of a band: what lies outside a band is touched once for all of them.
-const TOGETHER: usize = 4;
-/// Vertices of a band.
-const W: usize = TOGETHER * B;
 
 /// Tables on the device.
 pub struct Prepared<T> {
@@ -86,77 +79,23 @@ pub struct Trace<T> {
     doubtful: Vec<usize>,
     /// Rows whose factors are still on the device.
     kept: std::ops::Range<usize>,
+    on_device: [Memory; 3],
     space: Space,
     precision: std::marker::PhantomData<T>,
 }
 
-/// Memory of the device.
-#[derive(Default)]
-struct Space {
-    states: Memory,
-    q: Memory,
-    g: Memory,
-    pivots: Memory,
-    inverses: Memory,
-    small: [Memory; 5],
-    zs: [Memory; 2],
-    panels: [Memory; 3],
-    logs: Memory,
-    trusted: Memory,
-    weights: Memory,
-    sums: Memory,
-}
-
 static PREPARED: AtomicU64 = AtomicU64::new(0);
-
-/// Sizes of the matrices of a row.
-#[derive(Clone, Copy)]
-struct Shape {
-    n: usize,
-    /// Indices: the root and every vertex that is eliminated.
-    size: usize,
-    /// Numbers of a row of a matrix.
-    p: usize,
-    /// States in all.
-    total: usize,
-    directed: bool,
-}
-
-impl Shape {
-    fn of(tables: &Tables) -> Self {
-        let n = tables.variables();
-        let size = tables.kind().indices(n);
-        let total = tables.offsets()[n];
-        Self { n, size, p: size.div_ceil(B) * B, total, directed: tables.kind() == Kind::Directed }
-    }
-
-    fn blocks(&self) -> usize {
-        self.size.div_ceil(B)
-    }
-
-    /// The numbers of the blocks of every band, first those nearest to the root.
-    fn bands(&self) -> Vec<std::ops::Range<usize>> {
-        let blocks = self.blocks();
-        (0..blocks).step_by(TOGETHER).map(|first| first..(first + TOGETHER).min(blocks)).collect()
-    }
-
-    /// Where a block starts, and which of its places hold a vertex to eliminate.
-    fn span(&self, number: usize) -> [usize; 3] {
-        let start = number * B;
-        [start, usize::from(number == 0), B.min(self.size - start)]
-    }
-
-    /// Bytes that a row takes on the device.
-    fn bytes<T>(&self) -> usize {
-        (2 * self.p * self.p + 3 * W * self.p + 5 * W * B) * size_of::<T>()
-    }
-}
 
 impl<T: CudaReal> Cuda<T> {
     /// Rows that fit into the memory that is free, at least one.
-    fn rows_at_once(&self, shape: &Shape, held: usize) -> usize {
+    pub(crate) fn rows_at_once(&self, shape: &Shape, held: usize) -> usize {
         // The products count rows in 32 bits, kernels in 16; memory that is already held counts as free.
-        ((self.free() * 7 / 10 + held * shape.bytes::<T>()) / shape.bytes::<T>()).clamp(1, 65_535)
+        ((self.free() * 7 / 10 + held * shape.bytes::<T>()) / shape.bytes::<T>()).clamp(1, 65_000)
+    }
+
+    fn shape(&self, tables: &Tables) -> Shape {
+        let n = tables.variables();
+        Shape::new(self, tables.kind(), n, tables.offsets()[n])
     }
 
     /// Factors of these rows, and their log F without the scale.
@@ -167,232 +106,46 @@ impl<T: CudaReal> Cuda<T> {
         rows: std::ops::Range<usize>,
         trace: &mut Trace<T>,
     ) -> Result<(), CudaError> {
-        let count = rows.len();
-        let Shape { n, size, p, total, directed } = *shape;
-        let (stream, kernels) = (&self.stream, &self.kernels);
-        let real = size_of::<T>();
-        let Trace { space, states, logs, .. } = trace;
-        let codes = space.states.put(stream, &states[rows.start * n..rows.end * n])?;
-        let q = space.q.reserve(stream, count * p * p * real)?;
-        let pivots = space.pivots.reserve(stream, count * p * real)?;
-        let inverses = space.inverses.reserve(stream, count * p * real)?;
-        let green = space.small[0].reserve(stream, count * B * B * real)?;
-        let exits = space.panels[0].reserve(stream, count * W * p * real)?;
-        self.launch(
-            &kernels.fill_rates,
-            &[q, tables.places[0], codes],
-            &[n, size, p, total, usize::from(directed)],
-            threads([p / B, p.div_ceil(8), count], [B, 8]),
-        )?;
-        let at = |row: usize, column: usize| q + ((row * p + column) * real) as u64;
-        let exit = |row: usize, column: usize| exits + ((row * p + column) * real) as u64;
-        let one_a_row = threads([count, 1, 1], [B, B]);
-        // Adds rates into a block (or band) times where walks leave it.
-        let add = |[rows, columns, inner]: [usize; 3], into: u64, out: u64, to: u64| {
-            self.products(Products {
-                transposed: [false, false],
-                shape: [rows, columns, inner],
-                a: (into, p, p * p),
-                b: (out, p, W * p),
-                c: (to, p, p * p),
-                add: true,
-                rows: count,
-            })
-        };
-        for band in shape.bands().into_iter().rev() {
-            let first = band.start * B;
-            for block in band.clone().rev() {
-                let [start, low, high] = shape.span(block);
-                let sizes = [start, low, high, p];
-                self.launch(&kernels.eliminate_block, &[q, pivots, inverses, green], &sizes, one_a_row)?;
-                // h = green × rates to the outside
-                self.products(Products {
-                    transposed: [false, false],
-                    shape: [B, start, B],
-                    a: (green, B, B * B),
-                    b: (at(start, 0), p, p * p),
-                    c: (exit(start - first, 0), p, W * p),
-                    add: false,
-                    rows: count,
-                })?;
-                // At once what the rest of the band needs, its rows and its columns.
-                add([start - first, start, B], at(first, start), exit(start - first, 0), at(first, 0))?;
-                add([first, start - first, B], at(0, start), exit(start - first, first), at(0, first))?;
-            }
-            // And what lies before the band, for all of its blocks.
-            let wide = (band.end * B).min(p) - first;
-            add([first, first, wide], at(0, first), exit(0, 0), at(0, 0))?;
-        }
-        let place = space.logs.reserve(stream, count * 8)?;
-        let few = threads([count.div_ceil(8), 1, 1], [B, 8]);
-        self.launch(&kernels.log_pivots, &[pivots, place], &[size, p, count], few)?;
-        space.logs.get(stream, &mut logs[rows.clone()])?;
+        let Trace { space, states, logs, on_device, .. } = trace;
+        let states = on_device[0].put(&self.stream, &states[rows.start * shape.n..rows.end * shape.n])?;
+        self.eliminate(shape, &tables.look(states), rows.len(), space, true)?;
+        space.logs.get(&self.stream, &mut logs[rows.clone()])?;
         trace.kept = rows;
         Ok(())
     }
 
-    /// Derivatives of the rows whose factors are on the device; whether each may be handed on.
-    fn sweep_backward(&self, shape: &Shape, count: usize, space: &mut Space) -> Result<Vec<u8>, CudaError> {
-        let Shape { size, p, .. } = *shape;
-        let (stream, kernels) = (&self.stream, &self.kernels);
-        let real = size_of::<T>();
-        let q = space.q.reserve(stream, count * p * p * real)?;
-        let g = space.g.clear(stream, count * p * p * real)?;
-        let inverses = space.inverses.reserve(stream, count * p * real)?;
-        let logs = space.logs.reserve(stream, count * 8)?;
-        // Of every block of a band; those of one block lie together.
-        let mut small = [0; 5];
-        for (place, memory) in small.iter_mut().zip(&mut space.small) {
-            *place = memory.reserve(stream, TOGETHER * count * B * B * real)?;
-        }
-        let z_out = space.zs[0].reserve(stream, count * B * B * real)?;
-        let z_in = space.zs[1].reserve(stream, count * B * B * real)?;
-        let mut panels = [0; 3];
-        for (place, memory) in panels.iter_mut().zip(&mut space.panels) {
-            *place = memory.reserve(stream, count * W * p * real)?;
-        }
-        // Where walks leave, a row of p a vertex; time after entering, and x, a row of W an index.
-        let [exits, entries, columns] = panels;
-        let number = |base: u64, row: usize, stride: usize, column: usize| {
-            base + ((row * stride + column) * real) as u64
-        };
-        let (whole, panel, narrow) = (p * p, W * p, B * B);
-        let of_q = |row, column| (number(q, row, p, column), p, whole);
-        let of_g = |row, column| (number(g, row, p, column), p, whole);
-        let of_exits = |row, column| (number(exits, row, p, column), p, panel);
-        let of_entries = |row, column| (number(entries, row, W, column), W, panel);
-        let of_columns = |row, column| (number(columns, row, W, column), W, panel);
-        let one_a_row = threads([count, 1, 1], [B, B]);
-        let product = |transposed, shape, a, b, c, add| {
-            self.products(Products { transposed, shape, a, b, c, add, rows: count })
-        };
-        for band in shape.bands() {
-            // Everything before the band is known.
-            let known = band.start * B;
-            let end = (band.end * B).min(p);
-            let of_block =
-                |block: usize| small.map(|base| base + ((block - band.start) * count * B * B * real) as u64);
-            for block in band.clone() {
-                let [start, low, high] = shape.span(block);
-                let [green, up_inverse, down_inverse, exit, _] = of_block(block);
-                let recalled = [q, inverses, green, up_inverse, down_inverse, exit];
-                self.launch(&kernels.recall_block, &recalled, &[start, low, high, p], one_a_row)?;
-                let (place, green) = (start - known, (green, B, narrow));
-                // h = green × q[block, rest]; entries = q[rest, block] × green
-                product([false, false], [B, start, B], green, of_q(start, 0), of_exits(place, 0), false)?;
-                product([false, false], [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
-            }
-            // x = G × hᵀ and y = entriesᵀ × G over what lies before the band, for all of its blocks.
-            let wide = end - known;
-            product(
-                [false, true],
-                [known, wide, known],
-                of_g(0, 0),
-                of_exits(0, 0),
-                of_columns(0, 0),
-                false,
-            )?;
-            product(
-                [true, false],
-                [wide, known, known],
-                of_entries(0, 0),
-                of_g(0, 0),
-                of_g(known, 0),
-                false,
-            )?;
-            for block in band.clone() {
-                let [start, low, high] = shape.span(block);
-                let place = start - known;
-                // What the blocks of the band that are back add to that; then what lies among them.
-                let h = |column| of_exits(place, column);
-                product(
-                    [false, true],
-                    [known, B, place],
-                    of_g(0, known),
-                    h(known),
-                    of_columns(0, place),
-                    true,
-                )?;
-                product(
-                    [false, true],
-                    [place, B, start],
-                    of_g(known, 0),
-                    h(0),
-                    of_columns(known, place),
-                    false,
-                )?;
-                let entry = |row| of_entries(row, place);
-                product(
-                    [true, false],
-                    [B, known, place],
-                    entry(known),
-                    of_g(known, 0),
-                    of_g(start, 0),
-                    true,
-                )?;
-                product(
-                    [true, false],
-                    [B, place, start],
-                    entry(0),
-                    of_g(0, known),
-                    of_g(start, known),
-                    false,
-                )?;
-                // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
-                let z = |base: u64| (base, B, narrow);
-                product([false, true], [B, B, start], of_g(start, 0), of_q(start, 0), z(z_out), false)?;
-                product([true, false], [B, B, start], of_q(0, start), of_columns(0, place), z(z_in), false)?;
-                let [_, up_inverse, down_inverse, exit, _] = of_block(block);
-                let x = number(columns, 0, W, place);
-                let brought = [q, g, inverses, up_inverse, down_inverse, exit, z_out, z_in, x];
-                self.launch(&kernels.bring_back_block, &brought, &[start, low, high, p, W], one_a_row)?;
-            }
-        }
-        let trusted = space.trusted.reserve(stream, count)?;
-        let few = threads([count.div_ceil(8), 1, 1], [B, 8]);
-        self.launch(&kernels.trust_derivatives, &[g, logs, trusted], &[size, p, count], few)?;
-        let mut flags = vec![0u8; count];
-        space.trusted.get(stream, &mut flags)?;
-        Ok(flags)
-    }
-
-    /// Adds the counts of the rows whose derivatives are on the device, each times its weight and all times `heaviest`.
-    fn tally(
+    /// Adds the counts of the rows whose factors are on the device, each times its weight and all times `heaviest`; whether each row may
+    /// be vouched for.
+    fn sweep_backward(
         &self,
         tables: &Prepared<T>,
         shape: &Shape,
         weights: &[T],
-        space: &mut Space,
+        trace: &mut Trace<T>,
         heaviest: f64,
         counts: &mut Counts,
-    ) -> Result<(), CudaError> {
-        let Shape { n, p, total, directed, .. } = *shape;
-        let (stream, kernels) = (&self.stream, &self.kernels);
-        let (count, entries) = (weights.len(), total * total);
-        // Enough threads for the device, few enough tables.
-        let chunks = (1usize << 17).div_ceil(n * n).clamp(1, 16).min(count);
-        let per_chunk = count.div_ceil(chunks);
-        let weights = space.weights.put(stream, weights)?;
-        let sums = space.sums.clear(stream, chunks * entries * size_of::<T>())?;
-        let g = space.g.reserve(stream, 0)?;
-        let states = space.states.reserve(stream, 0)?;
-        let trusted = space.trusted.reserve(stream, 0)?;
-        self.launch(
-            &kernels.tally,
-            &[sums, g, states, weights, trusted, tables.places[1]],
-            &[n, p, total, count, per_chunk, usize::from(directed)],
-            threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, B]),
-        )?;
-        let all = threads([entries.div_ceil(256), 1, 1], [256, 1]);
-        self.launch(&kernels.add_chunks, &[sums, tables.places[0]], &[entries, chunks], all)?;
+    ) -> Result<Vec<u8>, CudaError> {
+        let stream = &self.stream;
+        let entries = shape.total * shape.total;
+        let [states, on_weights, on_counts] = &mut trace.on_device;
+        let look = tables.look(states.reserve(stream, 0)?);
+        let on_weights = on_weights.put(stream, weights)?;
+        let place = on_counts.clear(stream, entries * 8)?;
+        self.come_back(shape, &look, weights.len(), &mut trace.space, on_weights, place)?;
         let mut staging = lock(&self.staging[1]);
-        let found = staging.numbers::<T>(stream, entries)?;
-        space.sums.get(stream, found)?;
-        counts.add_all(&tables.tables, |place| {
-            let count: f64 = found[place].into();
-            count * heaviest
-        });
-        Ok(())
+        let found = staging.numbers::<f64>(stream, entries)?;
+        on_counts.get(stream, found)?;
+        counts.add_all(&tables.tables, |place| found[place] * heaviest);
+        let mut trusted = vec![0u8; weights.len()];
+        trace.space.trusted.get(stream, &mut trusted)?;
+        Ok(trusted)
+    }
+}
+
+impl<T> Prepared<T> {
+    fn look(&self, states: u64) -> Look {
+        let [rates, offsets] = self.places;
+        Look { rates, offsets, states, places: 0, prior: None }
     }
 }
 
@@ -442,6 +195,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
             logs: Vec::new(),
             doubtful: Vec::new(),
             kept: 0..0,
+            on_device: Default::default(),
             space: Space::default(),
             precision: std::marker::PhantomData,
         }
@@ -462,7 +216,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
         codes.check(offsets)?;
         let rows = codes.rows();
         check_length("log_forest", log_forest.len(), rows)?;
-        let shape = Shape::of(&tables.tables);
+        let shape = self.shape(&tables.tables);
         let n = shape.n;
         trace.rows = rows;
         trace.states.resize(rows * n, 0);
@@ -509,7 +263,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
             return Err(ForestError::OtherTables { what: "the accumulator of counts" });
         }
         check_weights(weights, trace.rows)?;
-        let shape = Shape::of(&tables.tables);
+        let shape = self.shape(&tables.tables);
         let heaviest = weights.iter().fold(0.0f64, |most, weight| most.max(weight.abs()));
         if heaviest == 0.0 {
             return Ok(());
@@ -522,10 +276,10 @@ impl<T: CudaReal> Backend for Cuda<T> {
             if trace.kept != some {
                 self.sweep_forward(tables, &shape, some.clone(), trace).map_err(device)?;
             }
-            let trusted = self.sweep_backward(&shape, some.len(), &mut trace.space).map_err(device)?;
             let scaled: Vec<T> =
                 weights[some.clone()].iter().map(|weight| T::from_f64(weight / heaviest)).collect();
-            self.tally(tables, &shape, &scaled, &mut trace.space, heaviest, counts).map_err(device)?;
+            let trusted =
+                self.sweep_backward(tables, &shape, &scaled, trace, heaviest, counts).map_err(device)?;
             for (row, _) in some.clone().zip(trusted).filter(|(row, fine)| *fine == 0 && weights[*row] != 0.0)
             {
                 self.singly(tables, &shape, &trace.states, row, weights[row], counts);

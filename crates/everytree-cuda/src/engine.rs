@@ -3,9 +3,11 @@
 use crate::real::{CudaReal, Products, ProductsArgument};
 use crate::space::Staging;
 use cudarc::cublas::CudaBlas;
+use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
 use everytree::forest::Tables;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
@@ -62,10 +64,30 @@ pub fn device_count() -> usize {
     CudaContext::device_count().map_or(0, |count| count.max(0) as usize)
 }
 
+/// The kernels, in the order in which they build upon each other.
+const SOURCE: &str = concat!(
+    include_str!("kernels/common.cu"),
+    include_str!("kernels/rows.cu"),
+    include_str!("kernels/blocks.cu"),
+    include_str!("kernels/counts.cu"),
+    include_str!("kernels/moat.cu"),
+    include_str!("kernels/directed.cu"),
+    include_str!("kernels/step.cu"),
+);
+
+/// The names of all kernels in a source.
+fn names_of(source: &'static str) -> impl Iterator<Item = &'static str> {
+    let plain = source.match_indices("__global__ void ").map(|(place, mark)| &source[place + mark.len()..]);
+    let rows = source.match_indices("\nROWS(").map(|(place, mark)| &source[place + mark.len()..]);
+    let name = |rest: &'static str| rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next();
+    // The macro that makes the kernels of rows names none itself.
+    plain.chain(rows).filter_map(name).filter(|name| *name != "NAME")
+}
+
 /// A GPU, as a machine that sums forests.
 pub struct Cuda<T> {
     pub(crate) stream: Arc<CudaStream>,
-    pub(crate) kernels: Kernels,
+    kernels: BTreeMap<&'static str, CudaFunction>,
     blas: CudaBlas,
     name: String,
     /// On the way to the device, and back.
@@ -73,18 +95,6 @@ pub struct Cuda<T> {
     /// Copies of tables that nobody needs any more: memory that has been touched is worth keeping.
     pub(crate) spare: Arc<Mutex<Vec<Tables>>>,
     precision: PhantomData<T>,
-}
-
-/// The kernels, compiled.
-pub(crate) struct Kernels {
-    pub fill_rates: CudaFunction,
-    pub eliminate_block: CudaFunction,
-    pub recall_block: CudaFunction,
-    pub bring_back_block: CudaFunction,
-    pub log_pivots: CudaFunction,
-    pub trust_derivatives: CudaFunction,
-    pub tally: CudaFunction,
-    pub add_chunks: CudaFunction,
 }
 
 impl<T: CudaReal> Cuda<T> {
@@ -127,22 +137,37 @@ impl<T: CudaReal> Cuda<T> {
             ],
             ..CompileOptions::default()
         };
-        let code = compile_ptx_with_opts(include_str!("kernels.cu"), options)
+        let code = compile_ptx_with_opts(SOURCE, options)
             .map_err(|error| failed("compiling the kernels", format!("{error:?}")))?;
         let module = context.load_module(code).map_err(driver)?;
-        let kernel = |name: &str| module.load_function(name).map_err(driver);
-        let kernels = Kernels {
-            fill_rates: kernel("fill_rates")?,
-            eliminate_block: kernel("eliminate_block")?,
-            recall_block: kernel("recall_block")?,
-            bring_back_block: kernel("bring_back_block")?,
-            log_pivots: kernel("log_pivots")?,
-            trust_derivatives: kernel("trust_derivatives")?,
-            tally: kernel("tally")?,
-            add_chunks: kernel("add_chunks")?,
-        };
+        let kernels: Result<_, _> =
+            names_of(SOURCE).map(|name| Ok((name, module.load_function(name).map_err(driver)?))).collect();
         let (staging, spare) = (Default::default(), Default::default());
-        Ok(Self { stream, kernels, blas, name, staging, spare, precision: PhantomData })
+        Ok(Self { stream, kernels: kernels?, blas, name, staging, spare, precision: PhantomData })
+    }
+
+    fn kernel(&self, name: &str) -> Result<&CudaFunction, CudaError> {
+        self.kernels.get(name).ok_or_else(|| failed("looking for a kernel", name))
+    }
+
+    /// How many thread blocks of a kernel the device has room for at once, with so many threads and so much shared memory each;
+    /// none if one takes more shared memory than there is.
+    pub(crate) fn thread_blocks(&self, name: &str, threads: usize, bytes: usize) -> Option<usize> {
+        let context = self.stream.context();
+        let most = context
+            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
+            .ok()?;
+        if bytes > most as usize {
+            return None;
+        }
+        let kernel = self.kernel(name).ok()?;
+        let allowed = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        kernel.set_attribute(allowed, most).ok()?;
+        let together =
+            kernel.occupancy_max_active_blocks_per_multiprocessor(threads as u32, bytes, None).ok()?;
+        let processors =
+            context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT).ok()?;
+        Some(together as usize * processors as usize).filter(|&blocks| blocks > 0)
     }
 
     /// What the device is called.
@@ -166,20 +191,20 @@ impl<T: CudaReal> Cuda<T> {
     /// Starts a kernel, whose arguments are places in memory and then numbers.
     pub(crate) fn launch(
         &self,
-        kernel: &CudaFunction,
+        kernel: &str,
         places: &[u64],
         numbers: &[usize],
         threads: LaunchConfig,
     ) -> Result<(), CudaError> {
         let numbers: Vec<i32> = numbers.iter().map(|&number| number as i32).collect();
-        let mut builder = self.stream.launch_builder(kernel);
+        let mut builder = self.stream.launch_builder(self.kernel(kernel)?);
         for place in places {
             builder.arg(place);
         }
         for number in &numbers {
             builder.arg(number);
         }
-        // SAFETY: the arguments are those that `kernels.cu` declares, and whoever starts a kernel has reserved the memory.
+        // SAFETY: the arguments are those that `kernels` declares, and whoever starts a kernel has reserved the memory.
         unsafe { builder.launch(threads) }.map(drop).map_err(|error| failed("starting a kernel", error))
     }
 
@@ -218,5 +243,30 @@ pub(crate) fn threads(grid: [usize; 3], block: [usize; 2]) -> LaunchConfig {
         grid_dim: (x, y, z),
         block_dim: (block[0] as u32, block[1] as u32, 1),
         shared_mem_bytes: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_has_a_name() {
+        let names: Vec<&str> = names_of(SOURCE).collect();
+        for name in [
+            "undirected_4",
+            "directed_8",
+            "eliminate_block",
+            "tally",
+            "moat_tables",
+            "directed_gradient",
+            "adam",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
+        // As many as are declared, and those that the macro makes; each once.
+        let declared = SOURCE.matches("extern \"C\" __global__ void").count() - 1 + 6;
+        assert_eq!(names.len(), declared);
+        assert!((0..names.len()).all(|i| !names[..i].contains(&names[i])));
     }
 }

@@ -5,6 +5,7 @@
 
 mod backend;
 mod engine;
+mod forest;
 mod real;
 mod space;
 

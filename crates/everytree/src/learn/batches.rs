@@ -27,7 +27,8 @@ pub(crate) struct Batch {
     pub total: f64,
     /// Rows by the places of their equals.
     rows: Vec<(u32, u32)>,
-    places: Vec<u32>,
+    /// Where the distinct rows lie among all.
+    pub places: Vec<u32>,
 }
 
 impl Batch {
@@ -41,7 +42,8 @@ impl Batch {
         }
     }
 
-    pub fn fill(&mut self, data: &Unique, rows: &[u32]) {
+    /// Which rows it has, and what they weigh.
+    pub fn choose(&mut self, data: &Unique, rows: &[u32]) {
         self.rows.clear();
         self.rows.extend(rows.iter().map(|&row| (data.of_row[row as usize], row)));
         // Weights are added up in one order, whatever that of the rows.
@@ -59,6 +61,10 @@ impl Batch {
             }
         }
         self.total = self.weights.iter().sum();
+    }
+
+    /// The rows themselves.
+    pub fn gather(&mut self, data: &Unique) {
         data.table.gather(self.places.iter().map(|&place| place as usize), &mut self.table);
     }
 }
@@ -103,7 +109,8 @@ mod tests {
         let mut sums = vec![0.0; data.weights.len()];
         let mut batch = Batch::new(&data);
         for rows in order.chunks(7) {
-            batch.fill(&data, rows);
+            batch.choose(&data, rows);
+            batch.gather(&data);
             assert_eq!(batch.weights.iter().sum::<f64>(), rows.len() as f64);
             assert_eq!(batch.table.rows(), batch.weights.len());
             batch
@@ -125,8 +132,10 @@ mod tests {
         assert_eq!((twice.total(), data.total()), (80.0, 40.0));
         let (mut one, mut other) = (Batch::new(&data), Batch::new(&twice));
         let rows = order(&data, 3, 1);
-        one.fill(&data, &rows[..9]);
-        other.fill(&twice, &rows[..9]);
+        one.choose(&data, &rows[..9]);
+        one.gather(&data);
+        other.choose(&twice, &rows[..9]);
+        other.gather(&twice);
         assert_eq!(other.weights, one.weights.iter().map(|weight| 2.0 * weight).collect::<Vec<_>>());
         assert_eq!((one.total, other.total), (9.0, 18.0));
     }

@@ -1,8 +1,9 @@
 //! Log-likelihood of whole tables.
 
+use super::engine::Engine;
 use crate::forest::Backend;
 use crate::model::{Component, ComponentStats, Learnable, Mixture, ModelError};
-use crate::table::Unique;
+use crate::table::{Table, Unique};
 
 /// Rows at once: the memory of an evaluation does not grow with the table.
 const CHUNK: usize = 4096;
@@ -27,22 +28,35 @@ impl Evaluation {
 }
 
 /// The log-likelihood of every distinct row under a model, and the mean over all rows.
-pub fn evaluate<M: Learnable, B: Backend>(
+pub fn evaluate<M: Learnable, E: Engine<M>>(
     model: &M,
     data: &Unique,
-    backend: &B,
+    engine: &E,
 ) -> Result<Evaluation, ModelError> {
-    let mut ready = model.ready(backend)?;
-    let rows = data.table.rows();
+    let mut log_likelihood = log_likelihoods(model, &data.table, engine)?;
+    log_likelihood.iter_mut().zip(&data.log_shares).for_each(|(log, share)| *log += share);
+    let sum: f64 = log_likelihood.iter().zip(&data.weights).map(|(log, weight)| log * weight).sum();
+    Ok(Evaluation { log_likelihood, mean: sum / data.total() })
+}
+
+/// The log-likelihood of every row of a table under a model.
+pub fn log_likelihoods<M: Learnable, E: Engine<M>>(
+    model: &M,
+    table: &Table,
+    engine: &E,
+) -> Result<Vec<f64>, ModelError> {
+    if let Some(found) = engine.log_likelihoods(model, table)? {
+        return Ok(found);
+    }
+    let mut ready = model.ready(engine)?;
+    let rows = table.rows();
     let mut log_likelihood = vec![0.0; rows];
     for start in (0..rows).step_by(CHUNK) {
         let some = start..(start + CHUNK).min(rows);
         let out = &mut log_likelihood[some.clone()];
-        model.log_likelihood(backend, &mut ready, data.table.some(some), out)?;
+        model.log_likelihood(engine, &mut ready, table.some(some), out)?;
     }
-    log_likelihood.iter_mut().zip(&data.log_shares).for_each(|(log, share)| *log += share);
-    let sum: f64 = log_likelihood.iter().zip(&data.weights).map(|(log, weight)| log * weight).sum();
-    Ok(Evaluation { log_likelihood, mean: sum / data.total() })
+    Ok(log_likelihood)
 }
 
 /// For every component, the share of rows that are its own and whose tree has each edge: an `n × n` matrix in the layout of

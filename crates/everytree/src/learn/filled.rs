@@ -5,10 +5,10 @@
 //! that are complete. The filling goes on from that of the epoch before: a tree given the row, the row given the tree and what
 //! was observed, a few times.
 
+use super::engine::Engine;
 use super::evaluate::evaluate;
 use super::source::{Source, SourceError};
 use crate::blocks::Blocks;
-use crate::forest::Backend;
 use crate::infer::{Evidence, InferError, Walk, columns_to_blocks};
 use crate::logs::{choose, log_sum, shares};
 use crate::model::{AskedComponent, Component, Learnable, Likelihood, Mixture, ModelError, Unseen};
@@ -119,7 +119,11 @@ impl Source<Mixture<Component>> for Filled<'_> {
         Ok(&self.unique)
     }
 
-    fn validate<J: Backend>(&mut self, model: &Mixture<Component>, judge: &J) -> Result<f64, SourceError> {
+    fn validate<J: Engine<Mixture<Component>>>(
+        &mut self,
+        model: &Mixture<Component>,
+        judge: &J,
+    ) -> Result<f64, SourceError> {
         estimate(model, &self.complete, &self.valid.evidence, self.seed, judge)
     }
 
@@ -202,7 +206,7 @@ fn fill(
 
 /// The mean log-likelihood of what was observed: exact of complete rows, estimated of some of the others, the same ones and
 /// with the same random numbers every time.
-fn estimate<J: Backend>(
+fn estimate<J: Engine<Mixture<Component>>>(
     model: &Mixture<Component>,
     complete: &Unique,
     incomplete: &[(usize, Evidence)],
@@ -251,7 +255,7 @@ pub fn completed(
 }
 
 /// The mean log-likelihood of what was observed of a table, under a model over blocks of its columns.
-pub fn evaluate_observed<J: Backend>(
+pub fn evaluate_observed<J: Engine<Mixture<Component>>>(
     blocks: &Blocks,
     model: &Mixture<Component>,
     table: &Table,

@@ -5,6 +5,7 @@
 
 mod adam;
 mod batches;
+mod engine;
 mod evaluate;
 mod filled;
 mod search;
@@ -15,7 +16,8 @@ mod state;
 
 pub use adam::Adam;
 pub use batches::{Split, split};
-pub use evaluate::{Evaluation, edge_posteriors, evaluate};
+pub use engine::{Engine, Step, Steps};
+pub use evaluate::{Evaluation, edge_posteriors, evaluate, log_likelihoods};
 pub use filled::{completed, evaluate_observed};
 pub use search::{
     Found, HowMany, LEAST_GAIN, MAX_COMPONENTS, Plan, Rows, Running, Search, Trial, Tried, WatchSearch,

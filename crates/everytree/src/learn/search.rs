@@ -3,12 +3,12 @@
 //! What comes next is a function of what came out before, so a search can be put aside between any two epochs like a
 //! single fit.
 
+use super::engine::Engine;
 use super::filled::Filled;
 use super::settings::Settings;
 use super::start::Start;
 use super::state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};
 use crate::blocks::Blocks;
-use crate::forest::Backend;
 use crate::model::{Component, Mixture, Model, ModelError};
 use crate::table::{Holes, Table, Unique};
 use serde::{Deserialize, Serialize};
@@ -234,7 +234,7 @@ impl Search {
     }
 
     /// Goes on until there is nothing left to try, or someone stops it.
-    pub fn run<B: Backend, J: Backend>(
+    pub fn run<B: Engine<Mixture<Component>>, J: Engine<Mixture<Component>>>(
         &mut self,
         rows: Rows<'_>,
         settings: &Settings,

@@ -1,8 +1,8 @@
 //! Where the rows of an epoch come from, and what validates it.
 
+use super::engine::Engine;
 use super::evaluate::evaluate;
 use super::state::Data;
-use crate::forest::Backend;
 use crate::infer::InferError;
 use crate::model::{Learnable, ModelError, Unseen};
 use crate::table::Unique;
@@ -28,7 +28,7 @@ pub trait Source<M: Learnable> {
     fn train(&mut self, model: &M, epoch: usize) -> Result<&Unique, SourceError>;
 
     /// The mean log-likelihood of the validation rows.
-    fn validate<J: Backend>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError>;
+    fn validate<J: Engine<M>>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError>;
 
     /// States that the rows to learn from do not show.
     fn unseen(&self, model: &M) -> Vec<Unseen>;
@@ -59,7 +59,7 @@ impl<M: Learnable> Source<M> for Data<'_> {
         Unseen::find(model.states(), &self.train.table, &self.train.weights, |_, _| true)
     }
 
-    fn validate<J: Backend>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError> {
+    fn validate<J: Engine<M>>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError> {
         Ok(evaluate(model, self.valid, judge)?.mean)
     }
 }

@@ -2,11 +2,11 @@
 
 use super::adam::Adam;
 use super::batches::{Batch, order};
+use super::engine::{Engine, Step, Steps};
 use super::evaluate::evaluate;
 use super::settings::{Optimiser, Settings, SettingsError};
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
-use crate::forest::Backend;
 use crate::model::{Learnable, ModelError, Numbers, Unseen};
 use crate::table::Unique;
 use serde::{Deserialize, Serialize};
@@ -161,7 +161,7 @@ impl<M: Learnable> State<M> {
 
     /// Learns until the settings are content. `watch` is asked after every batch and after every epoch (then with the
     /// state as it is between two epochs); it may stop the run. Gradients come from `machine`, validation from `judge`.
-    pub fn run<B: Backend, J: Backend>(
+    pub fn run<B: Engine<M>, J: Engine<M>>(
         &mut self,
         mut data: impl Source<M>,
         settings: &Settings,
@@ -191,9 +191,15 @@ impl<M: Learnable> State<M> {
                 return Ok(Ended::Stopped);
             }
         }
-        let mut ready = self.model.ready(machine)?;
-        let mut stats = self.model.stats(&ready);
-        let mut gradient = vec![0.0; self.model.size()];
+        let mut worker = Worker {
+            machine,
+            ready: None,
+            steps: match settings.optimiser {
+                Optimiser::Adam => machine.steps(&self.model, &unseen, settings)?,
+                Optimiser::Em => None,
+            },
+            expected: None,
+        };
         while self.epochs() < settings.epochs {
             let since_best = self.epochs().saturating_sub(self.best_epoch().map_or(0, |best| best.epoch));
             if settings.patience.is_some_and(|patience| since_best >= patience) {
@@ -203,14 +209,7 @@ impl<M: Learnable> State<M> {
             let mut next = self.clone();
             let epoch = self.epochs() + 1;
             let rows = data.train(&self.model, epoch)?;
-            let train = match next.epoch(
-                epoch,
-                (rows, &unseen),
-                settings,
-                machine,
-                watch,
-                (&mut ready, &mut stats, &mut gradient),
-            )? {
+            let train = match next.epoch(epoch, (rows, &unseen), settings, &mut worker, watch)? {
                 Some(train) => train,
                 None => return Ok(Ended::Stopped),
             };
@@ -237,80 +236,57 @@ impl<M: Learnable> State<M> {
     }
 
     /// One epoch; the mean log-likelihood of its batches, or nothing if it was broken off.
-    fn epoch<B: Backend>(
+    fn epoch<B: Engine<M>>(
         &mut self,
         epoch: usize,
         (data, unseen): (&Unique, &[Unseen]),
         settings: &Settings,
-        machine: &B,
+        worker: &mut Worker<'_, M, B>,
         watch: &mut dyn Watch<M>,
-        (ready, stats, gradient): (&mut M::Ready<B>, &mut M::Stats, &mut [f64]),
     ) -> Result<Option<f64>, LearnError> {
         let order = order(data, settings.seed, epoch);
         let batches = order.len().div_ceil(settings.batch);
         let mut batch = Batch::new(data);
-        let mut log_likelihood = Vec::new();
-        let mut expected = None;
+        worker.expected = None;
         if let Some(sums) = self.expected.take() {
-            expected.insert(self.model.stats(ready)).set(&sums)?;
+            let Work { ready, .. } = worker.work(&self.model)?;
+            let mut expected = self.model.stats(ready);
+            expected.set(&sums)?;
+            worker.expected = Some(expected);
         }
-        let total_weight = data.total();
+        if let Some(steps) = &mut worker.steps {
+            steps.take(&self.model, &self.adam, self.average.as_deref(), data)?;
+        }
+        let whole = data.total();
         let (mut sum, mut weight, mut rows) = (0.0, 0.0, 0);
         for (number, places) in order.chunks(settings.batch).enumerate() {
-            let not_finite = |what| LearnError::NotFinite { epoch, batch: number + 1, what };
-            batch.fill(data, places);
-            log_likelihood.resize(batch.weights.len(), 0.0);
-            let codes = batch.table.codes();
-            self.model.refresh(machine, ready)?;
-            self.model.log_likelihood(machine, ready, codes, &mut log_likelihood)?;
-            let total: f64 =
-                log_likelihood.iter().zip(&batch.weights).map(|(log, weight)| log * weight).sum();
-            if !total.is_finite() {
-                return Err(not_finite("the log-likelihood"));
-            }
-            stats.clear();
-            self.model.accumulate(machine, ready, codes, &batch.weights, stats)?;
+            batch.choose(data, places);
             let step = (epoch - 1) * batches + number;
-            match settings.optimiser {
-                Optimiser::Adam => {
-                    self.model.gradient(ready, stats, gradient);
-                    let share = batch.total / total_weight;
-                    self.model.regularise(&settings.regularisation, share, gradient);
-                    if !gradient.iter().all(|slope| slope.is_finite()) {
-                        return Err(not_finite("a derivative"));
+            let made = match &mut worker.steps {
+                Some(steps) => steps.step(&Step {
+                    places: &batch.places,
+                    weights: &batch.weights,
+                    total: batch.total,
+                    share: batch.total / whole,
+                    rate: settings.rate(step, settings.epochs * batches),
+                })?,
+                None => None,
+            };
+            let total = match made {
+                Some(total) => total,
+                None => {
+                    if let Some(steps) = &mut worker.steps {
+                        steps.give(&mut self.model, &mut self.adam, &mut self.average)?;
                     }
-                    let rate = settings.rate(step, settings.epochs * batches);
-                    let scale = 1.0 / batch.total;
-                    self.adam.ascend(&mut self.model.pieces_mut(), gradient, scale, rate);
-                }
-                Optimiser::Em => {
-                    // The first counts are forgotten soon, so that the start does not matter for long.
-                    // All rows at once leave nothing to remember.
-                    let take = if batches == 1 { 1.0 } else { (step as f64 + 1.0).powf(-FORGETTING) };
-                    let scale = total_weight / batch.total;
-                    let expected = expected.get_or_insert_with(|| self.model.stats(ready));
-                    expected.blend(stats, 1.0 - take, take * scale);
-                    // A few rows alone say nothing about most tables.
-                    if step >= FIRST_STEPS.min(batches - 1)
-                        && !self.model.maximise(ready, expected, None, &settings.regularisation)
-                    {
-                        return Err(LearnError::NoClosedForm);
+                    batch.gather(data);
+                    let total =
+                        self.step((epoch, number), batches, (&batch, whole), unseen, settings, worker)?;
+                    if let Some(steps) = &mut worker.steps {
+                        steps.take(&self.model, &self.adam, self.average.as_deref(), data)?;
                     }
+                    total
                 }
-            }
-            self.model.hold(unseen);
-            if !self.model.pieces().iter().all(|piece| piece.iter().all(|parameter| parameter.is_finite())) {
-                return Err(not_finite("a parameter"));
-            }
-            if let Some(decay) = settings.averaging {
-                let average = self.average.get_or_insert_with(|| self.model.to_vec());
-                let pieces = self.model.pieces();
-                average
-                    .iter_mut()
-                    .zip(pieces.into_iter().flatten())
-                    // What does not change stays as it is, to the bit.
-                    .for_each(|(mean, now)| *mean += (1.0 - decay) * (now - *mean));
-            }
+            };
             sum += total;
             weight += batch.total;
             rows += places.len();
@@ -326,8 +302,109 @@ impl<M: Learnable> State<M> {
                 return Ok(None);
             }
         }
-        self.expected = expected.map(|expected| expected.to_vec());
+        if let Some(steps) = &mut worker.steps {
+            steps.give(&mut self.model, &mut self.adam, &mut self.average)?;
+        }
+        self.expected = worker.expected.as_ref().map(|expected| expected.to_vec());
         Ok(Some(sum / weight))
+    }
+
+    /// A step from a batch; the sum of its weighted log-likelihoods before it.
+    fn step<B: Engine<M>>(
+        &mut self,
+        (epoch, number): (usize, usize),
+        batches: usize,
+        (batch, whole): (&Batch, f64),
+        unseen: &[Unseen],
+        settings: &Settings,
+        worker: &mut Worker<'_, M, B>,
+    ) -> Result<f64, LearnError> {
+        let not_finite = |what| LearnError::NotFinite { epoch, batch: number + 1, what };
+        let (codes, machine) = (batch.table.codes(), worker.machine);
+        let Work { ready, stats, gradient, log_likelihood } = worker.work(&self.model)?;
+        log_likelihood.resize(batch.weights.len(), 0.0);
+        self.model.refresh(machine, ready)?;
+        self.model.log_likelihood(machine, ready, codes, log_likelihood)?;
+        let total: f64 = log_likelihood.iter().zip(&batch.weights).map(|(log, weight)| log * weight).sum();
+        if !total.is_finite() {
+            return Err(not_finite("the log-likelihood"));
+        }
+        stats.clear();
+        self.model.accumulate(machine, ready, codes, &batch.weights, stats)?;
+        let step = (epoch - 1) * batches + number;
+        match settings.optimiser {
+            Optimiser::Adam => {
+                self.model.gradient(ready, stats, gradient);
+                self.model.regularise(&settings.regularisation, batch.total / whole, gradient);
+                if !gradient.iter().all(|slope| slope.is_finite()) {
+                    return Err(not_finite("a derivative"));
+                }
+                let rate = settings.rate(step, settings.epochs * batches);
+                let scale = 1.0 / batch.total;
+                self.adam.ascend(&mut self.model.pieces_mut(), gradient, scale, rate);
+            }
+            Optimiser::Em => {
+                // The first counts are forgotten soon, so that the start does not matter for long.
+                // All rows at once leave nothing to remember.
+                let take = if batches == 1 { 1.0 } else { (step as f64 + 1.0).powf(-FORGETTING) };
+                let Worker { ready, expected, .. } = worker;
+                let Some(Work { ready, stats, .. }) = ready else { unreachable!("asked for above") };
+                let expected = expected.get_or_insert_with(|| self.model.stats(ready));
+                expected.blend(stats, 1.0 - take, take * (whole / batch.total));
+                // A few rows alone say nothing about most tables.
+                if step >= FIRST_STEPS.min(batches - 1)
+                    && !self.model.maximise(ready, expected, None, &settings.regularisation)
+                {
+                    return Err(LearnError::NoClosedForm);
+                }
+            }
+        }
+        self.model.hold(unseen);
+        if !self.model.pieces().iter().all(|piece| piece.iter().all(|parameter| parameter.is_finite())) {
+            return Err(not_finite("a parameter"));
+        }
+        if let Some(decay) = settings.averaging {
+            let average = self.average.get_or_insert_with(|| self.model.to_vec());
+            let pieces = self.model.pieces();
+            average
+                .iter_mut()
+                .zip(pieces.into_iter().flatten())
+                // What does not change stays as it is, to the bit.
+                .for_each(|(mean, now)| *mean += (1.0 - decay) * (now - *mean));
+        }
+        Ok(total)
+    }
+}
+
+/// Who makes the steps: the machine by itself, or the model with its help.
+struct Worker<'a, M: Learnable, B: Engine<M>> {
+    machine: &'a B,
+    steps: Option<Box<dyn Steps<M> + 'a>>,
+    ready: Option<Work<M, B>>,
+    /// The expected counts so far, where there is an [`Optimiser::Em`].
+    expected: Option<M::Stats>,
+}
+
+/// What a model needs to make a step.
+struct Work<M: Learnable, B: Engine<M>> {
+    ready: M::Ready<B>,
+    stats: M::Stats,
+    gradient: Vec<f64>,
+    log_likelihood: Vec<f64>,
+}
+
+impl<M: Learnable, B: Engine<M>> Worker<'_, M, B> {
+    /// Made when it is needed for the first time.
+    fn work(&mut self, model: &M) -> Result<&mut Work<M, B>, ModelError> {
+        if self.ready.is_none() {
+            let ready = model.ready(self.machine)?;
+            let (stats, gradient) = (model.stats(&ready), vec![0.0; model.size()]);
+            self.ready = Some(Work { ready, stats, gradient, log_likelihood: Vec::new() });
+        }
+        match &mut self.ready {
+            Some(work) => Ok(work),
+            None => unreachable!("made above"),
+        }
     }
 }
 

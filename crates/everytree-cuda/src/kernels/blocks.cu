@@ -1,0 +1,386 @@
+// Rows that do not fit into shared memory: the small dense part of a blocked elimination, one thread block a row; everything large is
+// a batched matrix product. Blocks of B indices go from the last to the first, and come back from the first to the last.
+// Matrices have P numbers a row, a multiple of B. The undirected kind has rates below the diagonal only.
+
+// Rates of every row, by its states. q is rows × P × P.
+extern "C" __global__ void fill_rates(
+    REAL *q, const REAL *rates, const u16 *states, const int *places, const REAL *prior, int prior_row, int n, int size, int P, int S,
+    int directed) {
+    // Above the diagonal nobody looks.
+    if (!directed && blockIdx.x * blockDim.x > blockIdx.y * blockDim.y + blockDim.y - 1) return;
+    long long row = blockIdx.z;
+    int i = blockIdx.y * blockDim.y + threadIdx.y;
+    int j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= P || j >= P) return;
+    bool is_prior = row == prior_row;
+    const u16 *own = is_prior ? states : states_of(states, places, row, n);
+    REAL rate = 0;
+    if (i < size && j < size) {
+        // The variables that it goes from and to; the root's rate lies on the diagonal of the tables.
+        int v = directed ? i - 1 : i, u = directed ? (j == 0 ? i - 1 : j - 1) : j;
+        bool any = directed ? i > 0 && i != j : j < i;
+        if (any) rate = is_prior ? prior[(long long)v * n + u] : rates[(long long)own[v] * S + own[u]];
+    }
+    q[row * P * P + (long long)i * P + j] = rate;
+}
+
+// What a thread block shares about the B vertices it works on; names as in block.rs.
+struct Block {
+    REAL rates[B][B + 1];
+    REAL up[B][B + 1];
+    REAL down[B][B + 1];
+    REAL up_inverse[B][B + 1];
+    REAL down_inverse[B][B + 1];
+    REAL outside[B];
+    REAL inverse[B];
+};
+
+// (1 − up)⁻¹ and (1 − down)⁻¹; all threads of the block. A row that is done is added to all that need it, at once: one multiplication
+// a thread and step.
+__device__ void invert(Block &s, int low, int high) {
+    int i = threadIdx.y, j = threadIdx.x;
+    s.up_inverse[i][j] = i == j && i >= low && i < high ? (REAL)1 : (REAL)0;
+    s.down_inverse[i][j] = i == j && i >= low && i < high ? (REAL)1 : (REAL)0;
+    __syncthreads();
+    for (int step = 0; step < high - low; step++) {
+        int last = high - 1 - step, first = low + step;
+        if (i < last) s.up_inverse[i][j] += s.up[i][last] * s.up_inverse[last][j];
+        if (i > first) s.down_inverse[i][j] += s.down[i][first] * s.down_inverse[first][j];
+        __syncthreads();
+    }
+}
+
+// Sum of rates to what lies outside, one warp a vertex; several loads at once.
+__device__ REAL sum_outside(const REAL *q, int start, int low, int high, int P) {
+    int i = threadIdx.y, j = threadIdx.x;
+    REAL sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    if (i >= low && i < high) {
+        const REAL *row = q + (long long)(start + i) * P;
+        if (start > 0) {
+            int c = j;
+            for (; c + 7 * B < start; c += 8 * B)
+#pragma unroll
+                for (int part = 0; part < 8; part++) sums[part] += row[c + part * B];
+            for (; c < start; c += B) sums[0] += row[c];
+        } else if (j == 0) {
+            sums[0] = row[0];
+        }
+    }
+    return warp_sum(((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])));
+}
+
+// Eliminates the vertices of one block: pivots, their reciprocals, green; up and down stay in the block's own square of q. What coming
+// back needs is put aside, too: both triangular inverses, and the probabilities of leaving straight away.
+extern "C" __global__ void eliminate_block(
+    REAL *all_q, REAL *pivots, REAL *inverses, REAL *greens, REAL *up_inverses, REAL *down_inverses, REAL *exits, int start, int low,
+    int high, int P, int directed) {
+    __shared__ Block s;
+    long long row = blockIdx.x;
+    REAL *q = all_q + row * P * P;
+    int i = threadIdx.y, j = threadIdx.x;
+    bool inside = i >= low && i < high && j >= low && j < high;
+    REAL rate = inside && i != j && (directed || j < i) ? q[(long long)(start + i) * P + start + j] : (REAL)0;
+    if (directed) {
+        s.rates[i][j] = rate;
+    } else {
+        if (j <= i) s.rates[i][j] = rate;
+        if (j < i) s.rates[j][i] = rate;
+    }
+    s.up[i][j] = 0;
+    s.down[i][j] = 0;
+    if (i == 0) s.inverse[j] = 0;
+    REAL outside = sum_outside(q, start, low, high, P);
+    if (j == 0) s.outside[i] = outside;
+    __syncthreads();
+    for (int k = low; k < high; k++) {
+        // Every warp for itself: the same sum in the same order.
+        REAL rate = j > k && j < high ? s.rates[k][j] : (REAL)0;
+        REAL pivot = s.outside[k] + warp_sum(rate);
+        REAL inverse = (REAL)1 / pivot;
+        REAL step = rate * inverse;
+        REAL in = i > k && i < high ? s.rates[i][k] : (REAL)0;
+        REAL out = s.outside[k] * inverse;
+        __syncthreads();
+        if (i == k) {
+            s.up[k][j] = step;
+            if (j == 0) {
+                s.inverse[k] = inverse;
+                pivots[row * P + start + k] = pivot;
+            }
+        } else if (i > k && i < high) {
+            if (j > k) s.rates[i][j] += in * step;
+            if (j == 0) {
+                s.down[i][k] = in * inverse;
+                s.outside[i] += in * out;
+            }
+        }
+        __syncthreads();
+    }
+    if (inside) q[(long long)(start + i) * P + start + j] = j > i ? s.up[i][j] : s.down[i][j];
+    if (i == 0) inverses[row * P + start + j] = s.inverse[j];
+    invert(s, low, high);
+    REAL green = 0;
+    if (i >= low && i < high)
+        for (int l = i; l < high; l++) green += s.up_inverse[i][l] * s.inverse[l] * s.down_inverse[l][j];
+    greens[row * B * B + i * B + j] = green;
+    up_inverses[row * B * B + i * B + j] = s.up_inverse[i][j];
+    down_inverses[row * B * B + i * B + j] = s.down_inverse[i][j];
+    // Of the sums as they were before the block was eliminated.
+    if (j == 0) s.outside[i] = outside;
+    __syncthreads();
+    REAL part = i >= low && i < high && j >= low && j <= i ? s.down_inverse[i][j] * s.outside[j] : (REAL)0;
+    REAL total = warp_sum(part);
+    if (j == 0) exits[row * B + i] = total * s.inverse[i];
+}
+
+// Products of 32 × 32 numbers over many: z[k][l] = Σ_i a[k][i] b[l][i], or with both transposed. A thread block takes AT_ONCE of the i;
+// what it finds is one of the parts that are added up later, in order. 256 threads, four results each.
+#define AT_ONCE 128
+extern "C" __global__ void narrow_products(
+    REAL *parts, const REAL *a, const REAL *b, int along, int a_stride, int b_stride, int transposed, int a_matrix,
+    int b_matrix) {
+    __shared__ REAL left[B][AT_ONCE + 1], right[B][AT_ONCE + 1];
+    int first = blockIdx.x * AT_ONCE, count = min(AT_ONCE, along - first);
+    const REAL *of_a = a + (long long)blockIdx.y * a_matrix, *of_b = b + (long long)blockIdx.y * b_matrix;
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    if (transposed) {
+        for (int i = warp; i < AT_ONCE; i += 8) {
+            bool there = i < count;
+            left[lane][i] = there ? of_a[(long long)(first + i) * a_stride + lane] : (REAL)0;
+            right[lane][i] = there ? of_b[(long long)(first + i) * b_stride + lane] : (REAL)0;
+        }
+    } else {
+        for (int k = warp; k < B; k += 8)
+            for (int i = lane; i < AT_ONCE; i += 32) {
+                bool there = i < count;
+                left[k][i] = there ? of_a[(long long)k * a_stride + first + i] : (REAL)0;
+                right[k][i] = there ? of_b[(long long)k * b_stride + first + i] : (REAL)0;
+            }
+    }
+    __syncthreads();
+    // Rows k and k + 16, columns l and l + 16.
+    int k = threadIdx.x >> 4, l = threadIdx.x & 15;
+    REAL z[4] = {0, 0, 0, 0};
+#pragma unroll 8
+    for (int i = 0; i < AT_ONCE; i++) {
+        REAL a0 = left[k][i], a1 = left[k + 16][i], b0 = right[l][i], b1 = right[l + 16][i];
+        z[0] += a0 * b0;
+        z[1] += a0 * b1;
+        z[2] += a1 * b0;
+        z[3] += a1 * b1;
+    }
+    REAL *to = parts + ((long long)blockIdx.y * gridDim.x + blockIdx.x) * B * B;
+    to[k * B + l] = z[0];
+    to[k * B + l + 16] = z[1];
+    to[(k + 16) * B + l] = z[2];
+    to[(k + 16) * B + l + 16] = z[3];
+}
+
+// The sum of the parts of one result.
+__device__ REAL sum_parts(const REAL *parts, long long row, int count, int place) {
+    REAL sum = 0;
+    for (int part = 0; part < count; part++) sum += parts[(row * count + part) * B * B + place];
+    return sum;
+}
+
+// Resistances between the vertices of a block, and the lift of each; see undirected.rs.
+extern "C" __global__ void bring_back_undirected(
+    const REAL *all_q, REAL *all_r, const REAL *inverses, const REAL *down_inverses, const REAL *exits, const REAL *z_parts,
+    REAL *lifts, int start, int low, int high, int P, int parts) {
+    __shared__ REAL up[B][B + 1], down[B][B + 1], r[B][B + 1], found[B][B + 1];
+    __shared__ REAL inverse[B], exit_[B], lift[B], own[B];
+    long long row = blockIdx.x;
+    const REAL *q = all_q + row * P * P;
+    int i = threadIdx.y, j = threadIdx.x;
+    bool inside = i >= low && i < high && j >= low && j < high;
+    bool rest = start > 0;
+    up[i][j] = inside && j > i ? q[(long long)(start + i) * P + start + j] : (REAL)0;
+    down[i][j] = rest ? down_inverses[row * B * B + i * B + j] : (REAL)0;
+    // z, in the place of what comes later.
+    found[i][j] = rest ? sum_parts(z_parts, row, parts, i * B + j) : (REAL)0;
+    if (i == 0) {
+        inverse[j] = inverses[row * P + start + j];
+        exit_[j] = exits[row * B + j];
+        lift[j] = 0;
+    }
+    __syncthreads();
+    // What comes from outside: Σ_i u_k[i] y[l][i]
+    REAL step = 0;
+    if (rest && i >= low && i < high) {
+        for (int l = low; l <= i; l++) step += down[i][l] * found[l][j];
+        step *= inverse[i];
+    }
+    r[i][j] = step;
+    if (i == j) own[i] = step;
+    __syncthreads();
+    found[i][j] = 0;
+    __syncthreads();
+    for (int k = high - 1; k >= low; k--) {
+        // Every warp finishes row k for itself, and adds it to its own.
+        bool later = j > k && j < high;
+        REAL steps = up[k][j], lifted = lift[j];
+        REAL carried = warp_sum(steps * lifted);
+        REAL s = later ? r[k][j] + exit_[k] * lifted : (REAL)0;
+        REAL twice = own[k] + exit_[k] * carried + warp_sum(steps * s);
+        REAL t = inverse[k] - (REAL)0.5 * twice;
+        REAL resistance = later ? s + t : (REAL)0;
+        if (i < k) {
+            REAL across = warp_sum(up[i][j] * resistance);
+            if (later) r[i][j] += up[i][k] * resistance;
+            else if (j == k) r[i][k] += across;
+        }
+        __syncthreads();
+        if (i == k) {
+            if (later) {
+                found[k][j] = resistance;
+                found[j][k] = resistance;
+            }
+            if (j == 0) lift[k] = t + carried;
+        }
+        __syncthreads();
+    }
+    REAL *to = all_r + row * P * P;
+    REAL own_entry = inside ? found[i][j] : (REAL)0;
+    // The first block has the root in its first place.
+    if (!rest && i == 0 && j >= low && j < high) own_entry = lift[j];
+    if (!rest && j == 0 && i >= low && i < high) own_entry = lift[i];
+    if (inside || !rest) to[(long long)(start + i) * P + start + j] = own_entry;
+    if (i == 0) lifts[row * B + j] = lift[j];
+}
+
+// Lifts the rows of a block, and writes them as columns, too.
+extern "C" __global__ void spread_block(REAL *all_r, const REAL *lifts, int start, int P) {
+    __shared__ REAL tile[B][B + 1];
+    REAL *r = all_r + (long long)blockIdx.y * P * P;
+    int first = blockIdx.x * B;
+    for (int k = threadIdx.y; k < B; k += blockDim.y) {
+        REAL *at = r + (long long)(start + k) * P + first + threadIdx.x;
+        REAL lifted = *at + lifts[(long long)blockIdx.y * B + k];
+        *at = lifted;
+        tile[k][threadIdx.x] = lifted;
+    }
+    __syncthreads();
+    for (int i = threadIdx.y; i < B; i += blockDim.y) r[(long long)(first + i) * P + start + threadIdx.x] = tile[threadIdx.x][i];
+}
+
+// Derivatives between the vertices of a block, and what is to be added to its rows; the directed kind. Before: the rows of g hold y up
+// to `start`, x is in `columns`, W numbers a row of it. After: g has the rows and the columns of the block.
+extern "C" __global__ void bring_back_directed(
+    const REAL *all_q, REAL *all_g, const REAL *inverses, const REAL *up_inverses, const REAL *down_inverses, const REAL *exits,
+    const REAL *z_outs, const REAL *z_ins, const REAL *columns, int start, int low, int high, int P, int W, int parts) {
+    // rows_in and rows_out: rows of derivatives into and out of a vertex of the block, as far as they are known.
+    __shared__ REAL up[B][B + 1], down[B][B + 1], rows_in[B][B + 1], rows_out[B][B + 1], g[B][B + 1];
+    __shared__ REAL inverse[B], exit_[B], lift[B], own_in[B];
+    long long row = blockIdx.x;
+    const REAL *q = all_q + row * P * P;
+    REAL *own = all_g + row * P * P;
+    int i = threadIdx.y, j = threadIdx.x;
+    bool inside = i >= low && i < high && j >= low && j < high;
+    REAL kept = inside ? q[(long long)(start + i) * P + start + j] : (REAL)0;
+    // First the triangular inverses and z, in the places of what comes later.
+    bool rest = start > 0;
+    up[i][j] = rest ? up_inverses[row * B * B + i * B + j] : (REAL)0;
+    down[i][j] = rest ? down_inverses[row * B * B + i * B + j] : (REAL)0;
+    rows_in[i][j] = rest ? sum_parts(z_ins, row, parts, i * B + j) : (REAL)0;
+    rows_out[i][j] = rest ? sum_parts(z_outs, row, parts, i * B + j) : (REAL)0;
+    g[i][j] = 0;
+    if (i == 0) {
+        inverse[j] = inverses[row * P + start + j];
+        exit_[j] = exits[row * B + j];
+        lift[j] = 0;
+    }
+    __syncthreads();
+    REAL in = 0, out = 0;
+    if (rest && i >= low && i < high) {
+        for (int l = low; l <= i; l++) {
+            in += up[l][i] * rows_in[l][j];
+            out += down[i][l] * rows_out[j][l];
+        }
+        in *= inverse[i];
+        out *= inverse[i];
+    }
+    __syncthreads();
+    up[i][j] = j > i ? kept : (REAL)0;
+    down[i][j] = j < i ? kept : (REAL)0;
+    rows_in[i][j] = in;
+    rows_out[i][j] = out;
+    if (i == j) own_in[i] = in;
+    __syncthreads();
+    for (int k = high - 1; k >= low; k--) {
+        // Every warp finishes row k for itself, and adds it to its own.
+        bool later = j > k && j < high;
+        REAL to = later ? rows_out[k][j] + exit_[k] * lift[j] : (REAL)0;
+        REAL into = later ? down[j][k] : (REAL)0;
+        REAL less = warp_sum(into * to);
+        REAL carried = warp_sum(into * lift[j]);
+        REAL t = inverse[k] - own_in[k] - less;
+        REAL from = later ? rows_in[k][j] + t : (REAL)0;
+        if (i < k) {
+            REAL across_out = warp_sum(up[i][j] * from);
+            REAL across_in = warp_sum(later ? down[j][i] * to : (REAL)0);
+            if (later) {
+                rows_out[i][j] += up[i][k] * to;
+                rows_in[i][j] += down[k][i] * from;
+            } else if (j == k) {
+                rows_out[i][k] += across_out;
+                rows_in[i][k] += across_in;
+            }
+        }
+        __syncthreads();
+        if (i == k) {
+            if (later) {
+                g[k][j] = from;
+                g[j][k] = to;
+            }
+            if (j == 0) lift[k] = t + carried;
+        }
+        __syncthreads();
+    }
+    if (inside) own[(long long)(start + i) * P + start + j] = g[i][j];
+    if (start > 0) {
+        if (i < high)
+            for (int c = j; c < start; c += B) own[(long long)(start + i) * P + c] += lift[i];
+        const REAL *x = columns + row * P * W;
+        for (int r = i; r < start; r += B) own[(long long)r * P + start + j] = x[(long long)r * W + j];
+    } else {
+        if (i == 0) own[j] = 0;
+        if (j == 0 && i >= low && i < high) own[(long long)i * P] = lift[i];
+    }
+}
+
+// The logarithm of the product of the pivots, or NaN where one of them is not to be trusted; one warp a row.
+extern "C" __global__ void log_pivots(const REAL *pivots, double *logs, int size, int P, int rows) {
+    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= rows) return;
+    double sum = 0;
+    bool trusted = true;
+    for (int k = 1 + threadIdx.x; k < size; k += 32) {
+        REAL pivot = pivots[(long long)row * P + k];
+        trusted = trusted && pivot >= TINY && pivot <= HUGE_;
+        sum += log((double)pivot);
+    }
+    for (int lane = 16; lane > 0; lane >>= 1) sum += __shfl_xor_sync(ALL, sum, lane);
+    trusted = __all_sync(ALL, trusted);
+    if (threadIdx.x == 0) logs[row] = trusted ? sum : nan("");
+}
+
+// Rows whose derivatives may be handed on: 1. Time at the root is the largest of them.
+extern "C" __global__ void trust_derivatives(const REAL *g, const double *logs, u8 *trusted, int size, int P, int rows) {
+    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= rows) return;
+    bool fine = !isnan(logs[row]);
+    for (int k = 1 + threadIdx.x; k < size; k += 32) {
+        REAL time = g[(long long)row * P * P + (long long)k * P];
+        fine = fine && time <= HUGE_;
+    }
+    fine = __all_sync(ALL, fine);
+    if (threadIdx.x == 0) trusted[row] = fine;
+}
+
+// How probable every edge is before any data: derivatives of the row of weights, times these.
+extern "C" __global__ void prior_marginals(REAL *marginals, const REAL *g, const REAL *prior, int n, int P, int directed) {
+    int u = blockIdx.x * blockDim.x + threadIdx.x, v = blockIdx.y;
+    if (u >= n || (!directed && u >= v)) return;
+    long long at = directed ? (long long)(v + 1) * P + (u == v ? 0 : u + 1) : (long long)v * P + u;
+    marginals[(long long)v * n + u] = g[at] * prior[(long long)v * n + u];
+}

@@ -1,0 +1,71 @@
+//! Machines that may do more than sum forests: whole steps of learning, and whole evaluations, without a way back to the processor in
+//! between.
+
+use super::adam::Adam;
+use super::settings::Settings;
+use crate::forest::{Backend, Cpu};
+use crate::model::{ModelError, Unseen};
+use crate::spanning::Real;
+use crate::table::{Table, Unique};
+
+/// A machine that may take over what is done with a whole model. What it leaves alone is done by the model itself, with the
+/// machine's forests.
+pub trait Engine<M>: Backend {
+    /// The natural logarithm of the probability of every row, if this machine computes it.
+    fn log_likelihoods(&self, model: &M, table: &Table) -> Result<Option<Vec<f64>>, ModelError> {
+        let _ = (model, table);
+        Ok(None)
+    }
+
+    /// Someone who makes the steps of learning such a model, if this machine does.
+    fn steps<'a>(
+        &'a self,
+        model: &M,
+        unseen: &[Unseen],
+        settings: &Settings,
+    ) -> Result<Option<Box<dyn Steps<M> + 'a>>, ModelError> {
+        let _ = (model, unseen, settings);
+        Ok(None)
+    }
+}
+
+/// The processor leaves everything to the model.
+impl<M, T: Real> Engine<M> for Cpu<T> {}
+
+/// Someone who makes steps: parameters and the optimiser's memory are with him until they are given back.
+pub trait Steps<M> {
+    /// Takes parameters, the optimiser's memory, and the rows to learn from.
+    fn take(
+        &mut self,
+        model: &M,
+        adam: &Adam,
+        average: Option<&[f64]>,
+        data: &Unique,
+    ) -> Result<(), ModelError>;
+
+    /// A step: the sum of weighted log-likelihoods before it. Nothing: it cannot be vouched for, and has not been made.
+    fn step(&mut self, step: &Step<'_>) -> Result<Option<f64>, ModelError>;
+
+    /// Gives back what was taken.
+    fn give(
+        &mut self,
+        model: &mut M,
+        adam: &mut Adam,
+        average: &mut Option<Vec<f64>>,
+    ) -> Result<(), ModelError>;
+}
+
+/// One step of learning.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// Distinct rows of a batch, by their places among all.
+    pub places: &'a [u32],
+    /// What each weighs in it.
+    pub weights: &'a [f64],
+    /// All of them together.
+    pub total: f64,
+    /// That, as a share of what all rows weigh.
+    pub share: f64,
+    /// The length of the step.
+    pub rate: f64,
+}
