@@ -6,8 +6,10 @@
 mod backend;
 mod engine;
 mod forest;
+mod mixture;
 mod real;
 mod space;
+mod steps;
 
 pub use backend::{Prepared, Trace};
 pub use engine::{Cuda, CudaError, device_count};

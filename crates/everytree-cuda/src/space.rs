@@ -89,6 +89,16 @@ impl Memory {
         Ok(())
     }
 
+    /// Copies bytes from elsewhere on the device.
+    pub fn copy(&mut self, stream: &Arc<CudaStream>, from: &Memory, bytes: usize) -> Result<u64, CudaError> {
+        let place = self.reserve(stream, bytes)?;
+        if let (Some(held), Some(from)) = (&mut self.held, &from.held) {
+            let (part, mut to) = (from.slice(0..bytes), held.slice_mut(0..bytes));
+            stream.memcpy_dtod(&part, &mut to).map_err(|error| failed("copying on the GPU", error))?;
+        }
+        Ok(place)
+    }
+
     /// Zeros.
     pub fn clear(&mut self, stream: &Arc<CudaStream>, bytes: usize) -> Result<u64, CudaError> {
         let place = self.reserve(stream, bytes)?;

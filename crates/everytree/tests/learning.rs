@@ -2,8 +2,8 @@
 
 mod every;
 
-use everytree::forest::{Backend, Cpu};
-use everytree::learn::{Data, Ended, LearnError, Settings, SettingsError, State, Watch, evaluate};
+use everytree::forest::Cpu;
+use everytree::learn::{Data, Ended, Engine, LearnError, Settings, SettingsError, State, Watch, evaluate};
 use everytree::model::{Learnable, Moat, PairCounts, Pairs};
 use everytree::table::{Table, Unique};
 use rand::{RngExt, SeedableRng};
@@ -49,7 +49,7 @@ fn learn(settings: &Settings, pairs: Pairs, watch: &mut dyn Watch<Moat>) -> (Sta
     (state, ended)
 }
 
-fn sum_of_probabilities<B: Backend>(model: &Moat, backend: &B) -> f64 {
+fn sum_of_probabilities<B: Engine<Moat>>(model: &Moat, backend: &B) -> f64 {
     let states = model.states();
     let mut all = Table::new(states);
     every::row(states).iter().for_each(|row| all.push(row));

@@ -298,6 +298,12 @@ impl Moat {
         [self.layout.margins[0], self.layout.pairs[0]]
     }
 
+    /// Where in the vector of parameters the logits of every variable begin, and where the last end; then the same of the parameters
+    /// of every pair.
+    pub fn places(&self) -> [&[usize]; 2] {
+        [&self.layout.margins, &self.layout.pairs]
+    }
+
     /// The weight of every edge, the largest being 1, in the order of the parameters.
     pub fn weights(&self) -> Vec<f64> {
         let weights = &self.parameters[..self.layout.margins[0]];

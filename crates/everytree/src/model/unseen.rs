@@ -49,7 +49,7 @@ impl Unseen {
     }
 
     /// What each has, in units of what all others have together.
-    pub(super) fn odds(&self) -> f64 {
+    pub fn odds(&self) -> f64 {
         self.probability / (1.0 - self.probability) / self.states.len() as f64
     }
 }

@@ -1,0 +1,352 @@
+//! A mixture of either family of all trees, wholly on the device: from parameters to the likelihoods of rows.
+
+use crate::engine::{Cuda, CudaError, threads};
+use crate::forest::{Look, Prior, Shape, Space};
+use crate::real::CudaReal;
+use crate::space::Memory;
+use everytree::forest::Codes;
+use everytree::model::{Component, Learnable, Mixture, Numbers, Pairs};
+use everytree::spanning::Kind;
+use everytree::table::Table;
+use rayon::prelude::*;
+
+/// Numbers that the maximum of all weights is found from.
+const MAXIMA: usize = 32;
+/// Bytes that the rows of an evaluation may take at once.
+const EVALUATION: usize = 2 << 30;
+
+/// Which kernels make tables of parameters.
+pub(crate) enum Family {
+    /// The paper's.
+    Moat {
+        /// Where the logits of each variable begin among the parameters of a component.
+        logits_at: Memory,
+        /// Where the parameters of each pair begin.
+        pairs_at: Memory,
+    },
+    /// The directed one.
+    Directed,
+}
+
+/// A mixture on the device.
+pub(crate) struct Whole {
+    pub shape: Shape,
+    pub family: Family,
+    /// Parameters of a component.
+    pub size: usize,
+    /// Of all components, one after the other, and of the shares where there are several.
+    pub parameters: Memory,
+    /// Where the states of each variable begin.
+    pub offsets: Memory,
+    offsets_here: Vec<usize>,
+    log_shares: Memory,
+    pub parts: Vec<Part>,
+    /// `log π_k p_k(x)` of rows, component by component.
+    joint: Memory,
+    /// Log-likelihoods of rows.
+    pub likelihoods: Memory,
+}
+
+/// A component on the device.
+#[derive(Default)]
+pub(crate) struct Part {
+    pub rates: Memory,
+    /// The weights of edges.
+    pub prior: Memory,
+    pub marginals: Memory,
+    log_prior: Memory,
+    maxima: Memory,
+    /// Probabilities: of states, or of tables.
+    pub p: Memory,
+    /// Of states: logarithms, sums up to a state, logits against all before.
+    pub margins: [Memory; 3],
+    pub space: Space,
+}
+
+/// Rows on the device.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows {
+    /// Their states, as places in the tables.
+    pub states: u64,
+    /// Which of them; 0: one after the other.
+    pub places: u64,
+    /// How many.
+    pub count: usize,
+}
+
+/// The parameters of all components as they lie on the device.
+pub(crate) fn parameters_of(mixture: &Mixture<Component>) -> Vec<f64> {
+    mixture.to_vec()
+}
+
+/// States of rows as places in the tables.
+pub(crate) fn states_of(codes: Codes<'_>, offsets: &[usize]) -> Vec<u16> {
+    let n = codes.variables();
+    let mut states = vec![0u16; codes.rows() * n];
+    states.par_chunks_mut(n).enumerate().for_each(|(row, states)| {
+        states.iter_mut().enumerate().for_each(|(v, state)| *state = (offsets[v] + codes.get(row, v)) as u16);
+    });
+    states
+}
+
+impl Whole {
+    /// Room for such a mixture, if it is of a family that the device knows.
+    pub fn new<T: CudaReal>(
+        machine: &Cuda<T>,
+        mixture: &Mixture<Component>,
+    ) -> Result<Option<Self>, CudaError> {
+        let components = mixture.components();
+        let n = mixture.states().len();
+        let offsets: Vec<usize> = std::iter::once(0)
+            .chain(mixture.states().iter().scan(0, |end, count| {
+                *end += count;
+                Some(*end)
+            }))
+            .collect();
+        let total = offsets[n];
+        let numbers = |places: &[usize]| -> Vec<i32> { places.iter().map(|&place| place as i32).collect() };
+        // Kernels count in 32 bits.
+        if mixture.size() > i32::MAX as usize || n < 2 {
+            return Ok(None);
+        }
+        let stream = &machine.stream;
+        let (family, kind) = match &components[0] {
+            Component::Moat(moat) if moat.pairs() == Pairs::Lambda => {
+                let [logits, pairs] = moat.places();
+                let (mut logits_at, mut pairs_at) = (Memory::default(), Memory::default());
+                logits_at.put(stream, &numbers(logits))?;
+                pairs_at.put(stream, &numbers(pairs))?;
+                (Family::Moat { logits_at, pairs_at }, Kind::Undirected)
+            }
+            Component::Directed(_) => (Family::Directed, Kind::Directed),
+            _ => return Ok(None),
+        };
+        let mut whole = Self {
+            shape: Shape::new(machine, kind, n, total),
+            family,
+            size: components[0].size(),
+            parameters: Memory::default(),
+            offsets: Memory::default(),
+            offsets_here: offsets,
+            log_shares: Memory::default(),
+            parts: components.iter().map(|_| Part::default()).collect(),
+            joint: Memory::default(),
+            likelihoods: Memory::default(),
+        };
+        whole.offsets.put(stream, &numbers(&whole.offsets_here))?;
+        whole.log_shares.clear(stream, components.len() * 8)?;
+        let real = size_of::<T>();
+        for part in &mut whole.parts {
+            part.rates.clear(stream, total * total * real)?;
+            part.prior.clear(stream, n * n * real)?;
+            part.marginals.clear(stream, n * n * real)?;
+            part.log_prior.clear(stream, 8)?;
+            part.maxima.clear(stream, n.max(MAXIMA) * 8)?;
+            let probabilities = if kind == Kind::Directed { total * total } else { total };
+            part.p.clear(stream, probabilities * 8)?;
+            for margins in &mut part.margins {
+                margins.clear(stream, total * 8)?;
+            }
+        }
+        Ok(Some(whole))
+    }
+
+    /// Where the states of each variable begin, as the host knows it.
+    pub fn offsets_here(&self) -> &[usize] {
+        &self.offsets_here
+    }
+
+    /// Components.
+    pub fn components(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Where the parameters of a component begin.
+    pub fn of_component<T: CudaReal>(&mut self, machine: &Cuda<T>, number: usize) -> Result<u64, CudaError> {
+        Ok(self.parameters.reserve(&machine.stream, 0)? + (number * self.size * 8) as u64)
+    }
+
+    /// Rates and weights of all components from the parameters.
+    pub fn make_tables<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Result<(), CudaError> {
+        let stream = &machine.stream;
+        let Shape { n, total, .. } = self.shape;
+        let offsets = self.offsets.reserve(stream, 0)?;
+        let squares = threads([n.div_ceil(32), n.div_ceil(8), 1], [32, 8]);
+        for number in 0..self.parts.len() {
+            let own = self.of_component(machine, number)?;
+            let part = &mut self.parts[number];
+            let rates = part.rates.reserve(stream, 0)?;
+            let prior = part.prior.reserve(stream, 0)?;
+            let maxima = part.maxima.reserve(stream, 0)?;
+            let p = part.p.reserve(stream, 0)?;
+            match &mut self.family {
+                Family::Moat { logits_at, pairs_at } => {
+                    let (logits_at, pairs_at) = (logits_at.reserve(stream, 0)?, pairs_at.reserve(stream, 0)?);
+                    let [log_p, prefix, alpha] = part.margins_at(machine)?;
+                    machine.launch(
+                        "moat_margins",
+                        &[p, log_p, prefix, alpha, own, offsets, logits_at],
+                        &[n],
+                        threads([n.div_ceil(128), 1, 1], [128, 1]),
+                    )?;
+                    let edges = n * (n - 1) / 2;
+                    let some = threads([MAXIMA, 1, 1], [256, 1]);
+                    machine.launch("maxima", &[maxima, own], &[edges], some)?;
+                    machine.launch(
+                        "moat_tables",
+                        &[rates, prior, own, maxima, p, prefix, alpha, offsets, pairs_at],
+                        &[n, total, MAXIMA],
+                        squares,
+                    )?;
+                }
+                Family::Directed => {
+                    let lines = threads([n.div_ceil(8), 1, 1], [32, 8]);
+                    machine.launch("line_maxima", &[maxima, own], &[n], lines)?;
+                    machine.launch(
+                        "directed_tables",
+                        &[rates, prior, p, own, maxima, offsets],
+                        &[n, total],
+                        squares,
+                    )?;
+                }
+            }
+        }
+        if self.parts.len() > 1 {
+            let shares = self.of_component(machine, self.parts.len())?;
+            let to = self.log_shares.reserve(stream, 0)?;
+            let one = threads([1, 1, 1], [1, 1]);
+            machine.launch("normalise_shares", &[to, shares], &[self.parts.len()], one)?;
+        }
+        Ok(())
+    }
+
+    /// The logarithms of the shares, which add up to 1.
+    pub fn log_shares_at<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Result<u64, CudaError> {
+        self.log_shares.reserve(&machine.stream, 0)
+    }
+
+    /// Where the device finds the rates of rows of a component; with the weights behind them or not.
+    pub fn look<T: CudaReal>(
+        &mut self,
+        machine: &Cuda<T>,
+        number: usize,
+        rows: &Rows,
+        prior: bool,
+    ) -> Result<Look, CudaError> {
+        let stream = &machine.stream;
+        let part = &mut self.parts[number];
+        let prior = match prior {
+            true => Some(Prior {
+                weights: part.prior.reserve(stream, 0)?,
+                marginals: part.marginals.reserve(stream, 0)?,
+            }),
+            false => None,
+        };
+        Ok(Look {
+            rates: part.rates.reserve(stream, 0)?,
+            offsets: self.offsets.reserve(stream, 0)?,
+            states: rows.states,
+            places: rows.places,
+            prior,
+        })
+    }
+
+    /// From log F of rows (in the space of `whose`) to `log π p` of a component.
+    pub fn join<T: CudaReal>(
+        &mut self,
+        machine: &Cuda<T>,
+        number: usize,
+        whose: usize,
+        rows: &Rows,
+        prior: bool,
+        told: u64,
+    ) -> Result<(), CudaError> {
+        let stream = &machine.stream;
+        let n = self.shape.n;
+        let joint =
+            self.joint.reserve(stream, self.parts.len() * rows.count * 8)? + (number * rows.count * 8) as u64;
+        let share = self.log_shares.reserve(stream, 0)? + (number * 8) as u64;
+        let logs = self.parts[whose].space.logs.reserve(stream, 0)?;
+        let part = &mut self.parts[number];
+        let log_prior = part.log_prior.reserve(stream, 0)?;
+        if prior {
+            let one = threads([1, 1, 1], [1, 1]);
+            machine.launch("keep_prior", &[log_prior, logs, told], &[rows.count], one)?;
+        }
+        let log_p = match self.family {
+            Family::Moat { .. } => part.margins[0].reserve(stream, 0)?,
+            Family::Directed => 0,
+        };
+        machine.launch(
+            "row_likelihoods",
+            &[joint, logs, log_prior, log_p, share, rows.states, rows.places],
+            &[n, rows.count],
+            threads([rows.count.div_ceil(8), 1, 1], [32, 8]),
+        )
+    }
+
+    /// Log-likelihoods of rows from those of all components, and the parts of each row's weight, if there is a place for them.
+    pub fn mix<T: CudaReal>(
+        &mut self,
+        machine: &Cuda<T>,
+        rows: usize,
+        weights: u64,
+        parts: u64,
+    ) -> Result<u64, CudaError> {
+        let stream = &machine.stream;
+        let joint = self.joint.reserve(stream, 0)?;
+        let likelihoods = self.likelihoods.reserve(stream, rows * 8)?;
+        machine.launch(
+            "responsibilities",
+            &[likelihoods, parts, joint, weights],
+            &[self.parts.len(), rows, rows],
+            threads([rows.div_ceil(128), 1, 1], [128, 1]),
+        )?;
+        Ok(likelihoods)
+    }
+}
+
+impl Part {
+    /// Logarithms of probabilities, sums up to a state, logits against all before.
+    pub fn margins_at<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Result<[u64; 3], CudaError> {
+        let [log_p, prefix, alpha] = &mut self.margins;
+        let stream = &machine.stream;
+        Ok([log_p.reserve(stream, 0)?, prefix.reserve(stream, 0)?, alpha.reserve(stream, 0)?])
+    }
+}
+
+impl<T: CudaReal> Cuda<T> {
+    /// The log-likelihood of every row, if the device knows the family and can vouch for all of them.
+    pub(crate) fn evaluate(
+        &self,
+        mixture: &Mixture<Component>,
+        table: &Table,
+    ) -> Result<Option<Vec<f64>>, CudaError> {
+        let Some(mut whole) = Whole::new(self, mixture)? else { return Ok(None) };
+        let stream = &self.stream;
+        whole.parameters.put(stream, &parameters_of(mixture))?;
+        whole.make_tables(self)?;
+        let n = whole.shape.n;
+        let mut told = Memory::default();
+        let told = told.clear(stream, 8)?;
+        let at_once = self.rows_at_once(&whole.shape, 0).min(EVALUATION / whole.shape.bytes::<T>()).max(1);
+        let mut found = vec![0.0f64; table.rows()];
+        let mut states = Memory::default();
+        for first in (0..table.rows()).step_by(at_once) {
+            let some = first..(first + at_once).min(table.rows());
+            let here = states_of(table.some(some.clone()), whole.offsets_here());
+            debug_assert_eq!(here.len(), some.len() * n);
+            let rows = Rows { states: states.put(stream, &here)?, places: 0, count: some.len() };
+            let prior = first == 0;
+            for number in 0..whole.components() {
+                let look = whole.look(self, number, &rows, prior)?;
+                let (shape, part) = (whole.shape, &mut whole.parts[0]);
+                self.eliminate(&shape, &look, rows.count, &mut part.space, false)?;
+                whole.join(self, number, 0, &rows, prior, told)?;
+            }
+            whole.mix(self, rows.count, 0, 0)?;
+            whole.likelihoods.get(stream, &mut found[some])?;
+        }
+        Ok(found.iter().all(|log| !log.is_nan()).then_some(found))
+    }
+}

@@ -1,0 +1,407 @@
+//! Steps of learning on the device: from a batch to new parameters without a way back to the processor.
+//!
+//! Rows and parameters stay there for an epoch. Of every step the host hears one number, the log-likelihood, and whether anything was
+//! in doubt: then nothing has been changed, and the host makes that step itself.
+
+use crate::engine::{Cuda, CudaError, threads};
+use crate::mixture::{Family, Rows, Whole, parameters_of, states_of};
+use crate::real::CudaReal;
+use crate::space::Memory;
+use everytree::forest::ForestError;
+use everytree::learn::{Adam, Engine, Settings, Step, Steps};
+use everytree::model::{Component, Learnable, Mixture, ModelError, Numbers, Regularisation, Unseen};
+use everytree::table::{Table, Unique};
+
+/// What the host hears: doubt, the log-likelihood, and then the weights of all components.
+const TOLD: usize = 2;
+/// What the host says: scale, rate, both corrections of Adam, the decay of the average, smoothing, shrinkage.
+const SAID: usize = 7;
+
+fn device(error: CudaError) -> ModelError {
+    ForestError::Device(error.to_string()).into()
+}
+
+impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
+    fn log_likelihoods(
+        &self,
+        model: &Mixture<Component>,
+        table: &Table,
+    ) -> Result<Option<Vec<f64>>, ModelError> {
+        self.evaluate(model, table).map_err(device)
+    }
+
+    fn steps<'a>(
+        &'a self,
+        model: &Mixture<Component>,
+        unseen: &[Unseen],
+        settings: &Settings,
+    ) -> Result<Option<Box<dyn Steps<Mixture<Component>> + 'a>>, ModelError> {
+        let learner = Learner::new(self, model, unseen, settings).map_err(device)?;
+        Ok(learner.map(|learner| Box::new(learner) as Box<dyn Steps<Mixture<Component>> + 'a>))
+    }
+}
+
+/// Who makes the steps.
+struct Learner<'a, T: CudaReal> {
+    machine: &'a Cuda<T>,
+    whole: Whole,
+    averaging: Option<f64>,
+    regularisation: Regularisation,
+    /// Rows whose memory fits into the device; found at the first step.
+    at_once: Option<usize>,
+    /// Parameters in all.
+    all: usize,
+    /// Steps that Adam has made.
+    made: u64,
+    has_average: bool,
+    states: Memory,
+    said: Memory,
+    told: Memory,
+    means: Memory,
+    squares: Memory,
+    average: Memory,
+    gradient: Memory,
+    /// What of every row's weight belongs to each component.
+    parts: Memory,
+    /// Of each component: expected counts, and weights of single states.
+    counts: Vec<[Memory; 2]>,
+    /// What pairs say about margins, twice, and what all of them say together.
+    passed: [Memory; 3],
+    /// Odds of what was not seen, variable by variable, and which states those are.
+    held: Option<[Memory; 2]>,
+}
+
+impl<'a, T: CudaReal> Learner<'a, T> {
+    fn new(
+        machine: &'a Cuda<T>,
+        model: &Mixture<Component>,
+        unseen: &[Unseen],
+        settings: &Settings,
+    ) -> Result<Option<Self>, CudaError> {
+        let Some(whole) = Whole::new(machine, model)? else { return Ok(None) };
+        let stream = &machine.stream;
+        let (n, total, all) = (whole.shape.n, whole.shape.total, model.size());
+        let offsets = whole.offsets_here().to_vec();
+        let held = match unseen.is_empty() {
+            true => None,
+            false => {
+                let (mut odds, mut which) = (vec![0.0f64; n], vec![0u8; total]);
+                for unseen in unseen {
+                    odds[unseen.variable] = unseen.odds();
+                    unseen.states.iter().for_each(|&a| which[offsets[unseen.variable] + a] = 1);
+                }
+                let mut held = [Memory::default(), Memory::default()];
+                held[0].put(stream, &odds)?;
+                held[1].put(stream, &which)?;
+                Some(held)
+            }
+        };
+        let counts = (0..whole.components()).map(|_| Default::default()).collect();
+        let mut learner = Self {
+            machine,
+            whole,
+            averaging: settings.averaging,
+            regularisation: settings.regularisation,
+            at_once: None,
+            all,
+            made: 0,
+            has_average: false,
+            states: Memory::default(),
+            said: Memory::default(),
+            told: Memory::default(),
+            means: Memory::default(),
+            squares: Memory::default(),
+            average: Memory::default(),
+            gradient: Memory::default(),
+            parts: Memory::default(),
+            counts,
+            passed: Default::default(),
+            held,
+        };
+        // Places that are no parameters of anything have no derivatives.
+        learner.gradient.clear(stream, all * 8)?;
+        if matches!(learner.whole.family, Family::Moat { .. }) {
+            let [passed, over, sums] = &mut learner.passed;
+            passed.clear(stream, total * n * 8)?;
+            let others = model.states().iter().any(|&count| count != 2);
+            over.clear(stream, if others { total * n * 8 } else { 8 })?;
+            sums.clear(stream, total * 8)?;
+        }
+        Ok(Some(learner))
+    }
+
+    fn make(&mut self, step: &Step<'_>) -> Result<Option<f64>, CudaError> {
+        let machine = self.machine;
+        let stream = &machine.stream;
+        let components = self.whole.components();
+        let shape = self.whole.shape;
+        let entries = shape.total * shape.total;
+        let rows = step.places.len();
+        let t = (self.made + 1) as f64;
+        // 0.9 and 0.999 as in adam.rs.
+        let Regularisation { shrinkage, smoothing } = self.regularisation;
+        let said = [
+            1.0 / step.total,
+            step.rate,
+            1.0 - 0.9f64.powf(t),
+            1.0 - 0.999f64.powf(t),
+            self.averaging.unwrap_or(0.0),
+            step.share * smoothing,
+            step.share * shrinkage,
+        ];
+        let mut bytes = Vec::with_capacity((SAID + rows) * 8 + rows * 4);
+        said.iter().chain(step.weights).for_each(|number| bytes.extend_from_slice(&number.to_ne_bytes()));
+        step.places.iter().for_each(|place| bytes.extend_from_slice(&place.to_ne_bytes()));
+        let said = self.said.put(stream, &bytes)?;
+        let weights = said + SAID as u64 * 8;
+        let places = weights + rows as u64 * 8;
+        let told = self.told.clear(stream, (TOLD + components) * 8)?;
+        let states = self.states.reserve(stream, 0)?;
+        let parts = self.parts.reserve(stream, components * rows * size_of::<T>())?;
+        let mut counts_at = Vec::with_capacity(components);
+        for [counts, singles] in &mut self.counts {
+            counts_at.push([counts.clear(stream, entries * 8)?, singles.clear(stream, shape.total * 8)?]);
+        }
+        self.whole.make_tables(machine)?;
+        let at_once = match self.at_once {
+            Some(at_once) => at_once,
+            None => {
+                let at_once = (machine.rows_at_once(&shape, 0) / components).max(1);
+                *self.at_once.insert(at_once)
+            }
+        };
+        for first in (0..rows).step_by(at_once) {
+            let some = Rows { states, places: places + first as u64 * 4, count: at_once.min(rows - first) };
+            let prior = first == 0;
+            let weights = weights + first as u64 * 8;
+            let parts = parts + (first * components * size_of::<T>()) as u64;
+            self.chunk(&some, prior, weights, parts, &counts_at)?;
+        }
+        for (number, counts) in counts_at.iter().enumerate() {
+            self.derive(number, *counts, said)?;
+        }
+        self.ascend(said)?;
+        let mut heard = [0.0; TOLD];
+        self.told.get(stream, &mut heard)?;
+        debug_assert_eq!(told, self.told.reserve(stream, 0)?);
+        let [doubt, log_likelihood] = heard;
+        if doubt != 0.0 {
+            return Ok(None);
+        }
+        self.made += 1;
+        Ok(Some(log_likelihood))
+    }
+
+    /// Some of the rows: likelihoods, responsibilities, and expected counts.
+    fn chunk(
+        &mut self,
+        rows: &Rows,
+        prior: bool,
+        weights: u64,
+        parts: u64,
+        counts: &[[u64; 2]],
+    ) -> Result<(), CudaError> {
+        let machine = self.machine;
+        let stream = &machine.stream;
+        let components = self.whole.components();
+        let shape = self.whole.shape;
+        let (count, n) = (rows.count, shape.n);
+        let told = self.told.reserve(stream, 0)?;
+        let part_of = |number: usize| parts + (number * count * size_of::<T>()) as u64;
+        if components == 1 {
+            let all = threads([count.div_ceil(256), 1, 1], [256, 1]);
+            machine.launch("whole_parts", &[parts, weights], &[count], all)?;
+        }
+        for number in 0..components {
+            let look = self.whole.look(machine, number, rows, prior)?;
+            let space = &mut self.whole.parts[number].space;
+            match components {
+                1 => machine.there_and_back(&shape, &look, count, space, parts, counts[0][0])?,
+                _ => machine.eliminate(&shape, &look, count, space, true)?,
+            }
+            self.whole.join(machine, number, number, rows, prior, told)?;
+        }
+        let likelihoods = self.whole.mix(machine, count, weights, if components == 1 { 0 } else { parts })?;
+        machine.launch(
+            "add_rows",
+            &[told, likelihoods, weights, parts],
+            &[components, count, count],
+            threads([1, 1, 1], [256, 1]),
+        )?;
+        for (number, [sums, singles]) in counts.iter().enumerate() {
+            if components > 1 {
+                let look = self.whole.look(machine, number, rows, prior)?;
+                let space = &mut self.whole.parts[number].space;
+                machine.come_back(&shape, &look, count, space, part_of(number), *sums)?;
+            }
+            let trusted = self.whole.parts[number].space.trusted.reserve(stream, 0)?;
+            let all = threads([(count + 1).div_ceil(256), 1, 1], [256, 1]);
+            let sizes = [count, usize::from(prior)];
+            machine.launch("doubt_rows", &[told, trusted, part_of(number)], &sizes, all)?;
+            if matches!(self.whole.family, Family::Moat { .. }) {
+                let offsets = self.whole.offsets.reserve(stream, 0)?;
+                machine.launch(
+                    "count_states",
+                    &[*singles, part_of(number), rows.states, rows.places, offsets],
+                    &[n, count],
+                    threads([n.div_ceil(8), 1, 1], [32, 8]),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Derivatives by the parameters of a component, from its counts.
+    fn derive(&mut self, number: usize, [counts, singles]: [u64; 2], said: u64) -> Result<(), CudaError> {
+        let machine = self.machine;
+        let stream = &machine.stream;
+        let (n, total) = (self.whole.shape.n, self.whole.shape.total);
+        let own = self.whole.of_component(machine, number)?;
+        let gradient = self.gradient.reserve(stream, 0)? + (number * self.whole.size * 8) as u64;
+        let share = self.told.reserve(stream, 0)? + ((TOLD + number) * 8) as u64;
+        let offsets = self.whole.offsets.reserve(stream, 0)?;
+        let squares = threads([n.div_ceil(32), n.div_ceil(8), 1], [32, 8]);
+        let part = &mut self.whole.parts[number];
+        let (p, marginals) = (part.p.reserve(stream, 0)?, part.marginals.reserve(stream, 0)?);
+        match &mut self.whole.family {
+            Family::Moat { logits_at, pairs_at } => {
+                let (logits_at, pairs_at) = (logits_at.reserve(stream, 0)?, pairs_at.reserve(stream, 0)?);
+                let [_, prefix, alpha] = part.margins_at(machine)?;
+                let [passed, over, sums] = &mut self.passed;
+                let passed = passed.reserve(stream, 0)?;
+                let (over, sums) = (over.reserve(stream, 0)?, sums.reserve(stream, 0)?);
+                machine.launch(
+                    "moat_gradient",
+                    &[
+                        gradient, passed, over, counts, own, marginals, share, p, prefix, alpha, offsets,
+                        pairs_at,
+                    ],
+                    &[n, total],
+                    squares,
+                )?;
+                machine.launch(
+                    "moat_logits",
+                    &[gradient, sums, passed, singles, p, offsets, logits_at],
+                    &[n],
+                    threads([n, 1, 1], [128, 1]),
+                )
+            }
+            Family::Directed => {
+                let even = said + 5 * 8;
+                machine.launch(
+                    "directed_gradient",
+                    &[gradient, counts, p, marginals, share, even, offsets],
+                    &[n, total],
+                    squares,
+                )
+            }
+        }
+    }
+
+    /// Adam, where nothing is in doubt.
+    fn ascend(&mut self, said: u64) -> Result<(), CudaError> {
+        let machine = self.machine;
+        let stream = &machine.stream;
+        let (components, size) = (self.whole.components(), self.whole.size);
+        let (n, total) = (self.whole.shape.n, self.whole.shape.total);
+        let gradient = self.gradient.reserve(stream, 0)?;
+        let parameters = self.whole.of_component(machine, 0)?;
+        let told = self.told.reserve(stream, 0)?;
+        let each = |count: usize| threads([count.div_ceil(256), 1, 1], [256, 1]);
+        if components > 1 {
+            let log_shares = self.whole.log_shares_at(machine)?;
+            let to = gradient + (components * size * 8) as u64;
+            let one = threads([1, 1, 1], [1, 1]);
+            machine.launch("shares_gradient", &[to, told, log_shares], &[components], one)?;
+            if self.regularisation.shrinkage > 0.0 {
+                let strength = said + 6 * 8;
+                let sizes = [size, components];
+                machine.launch("shrink", &[gradient, parameters, strength], &sizes, each(size))?;
+            }
+        }
+        machine.launch("doubt_gradient", &[told, gradient], &[self.all], each(self.all))?;
+        let means = self.means.reserve(stream, 0)?;
+        let squares = self.squares.reserve(stream, 0)?;
+        let step = [parameters, means, squares, gradient, said, told];
+        machine.launch("adam", &step, &[self.all], each(self.all))?;
+        if let Some([odds, which]) = &mut self.held {
+            let (odds, which) = (odds.reserve(stream, 0)?, which.reserve(stream, 0)?);
+            let offsets = self.whole.offsets.reserve(stream, 0)?;
+            for number in 0..components {
+                let own = self.whole.of_component(machine, number)?;
+                match &mut self.whole.family {
+                    Family::Moat { logits_at, .. } => {
+                        let logits_at = logits_at.reserve(stream, 0)?;
+                        let places = [own, odds, which, offsets, logits_at, told];
+                        machine.launch("moat_hold", &places, &[n], each(n))?;
+                    }
+                    Family::Directed => {
+                        let places = [own, odds, which, offsets, told];
+                        let all = threads([total.div_ceil(128), n, 1], [128, 1]);
+                        machine.launch("directed_hold", &places, &[n, total], all)?;
+                    }
+                }
+            }
+        }
+        if self.averaging.is_some() {
+            if !self.has_average {
+                self.average.copy(stream, &self.whole.parameters, self.all * 8)?;
+                self.has_average = true;
+            }
+            let average = self.average.reserve(stream, 0)?;
+            let places = [average, parameters, said, told];
+            machine.launch("follow", &places, &[self.all], each(self.all))?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
+    fn take(
+        &mut self,
+        model: &Mixture<Component>,
+        adam: &Adam,
+        average: Option<&[f64]>,
+        data: &Unique,
+    ) -> Result<(), ModelError> {
+        let stream = &self.machine.stream;
+        let states = states_of(data.table.codes(), self.whole.offsets_here());
+        let mut put = || -> Result<(), CudaError> {
+            self.whole.parameters.put(stream, &parameters_of(model))?;
+            self.means.put(stream, &adam.means)?;
+            self.squares.put(stream, &adam.squares)?;
+            if let Some(average) = average {
+                self.average.put(stream, average)?;
+            }
+            self.states.put(stream, &states)?;
+            Ok(())
+        };
+        put().map_err(device)?;
+        self.made = adam.steps;
+        self.has_average = average.is_some();
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Step<'_>) -> Result<Option<f64>, ModelError> {
+        self.make(step).map_err(device)
+    }
+
+    fn give(
+        &mut self,
+        model: &mut Mixture<Component>,
+        adam: &mut Adam,
+        average: &mut Option<Vec<f64>>,
+    ) -> Result<(), ModelError> {
+        let stream = &self.machine.stream;
+        let mut parameters = vec![0.0f64; self.all];
+        self.whole.parameters.get(stream, &mut parameters).map_err(device)?;
+        model.set(&parameters)?;
+        self.means.get(stream, &mut adam.means).map_err(device)?;
+        self.squares.get(stream, &mut adam.squares).map_err(device)?;
+        adam.steps = self.made;
+        if self.has_average {
+            self.average.get(stream, average.get_or_insert_with(|| vec![0.0; self.all])).map_err(device)?;
+        }
+        Ok(())
+    }
+}
