@@ -71,6 +71,12 @@ pub struct Table1 {
     /// Only these datasets.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// Where the work is done, as for `everytree fit`.
+    #[arg(long, value_name = "auto|cpu|cuda[:N]")]
+    device: Option<String>,
+    /// More arguments for `everytree fit`.
+    #[arg(last = true)]
+    fit: Vec<String>,
 }
 
 impl Table1 {
@@ -80,11 +86,15 @@ impl Table1 {
             false => self.family.clone(),
         };
         for family in families {
-            let fit = match family {
+            let mut fit = match family {
                 // What `fit` does by itself.
                 Family::Moat => Vec::new(),
                 _ => vec!["--family".to_owned(), family.name().to_owned()],
             };
+            fit.extend(self.fit.iter().cloned());
+            if let Some(device) = &self.device {
+                fit.extend(["--device".to_owned(), device.clone()]);
+            }
             Fits {
                 data: self.data.clone(),
                 out: self.out.clone(),

@@ -263,8 +263,8 @@ impl Fit {
             note("not learned again from all rows: there was no time for it".to_owned());
         }
         let warn = |text: String| note!("everytree: warning: {text}");
-        let report = fitted.results(&tables, &found, precision, &warn)?;
-        fitted.file(&tables, &search.tried, &report, precision)?.save(&out)?;
+        let report = fitted.results(&tables, &found, precision, &machine, &warn)?;
+        fitted.file(&tables, &search.tried, &report, precision, &machine, &warn)?.save(&out)?;
         self.print(&tables, &search, &found, &fitted, &report, (begin, &machine), &out)?;
         if let Some(error) = watcher.failed {
             return Err(error)

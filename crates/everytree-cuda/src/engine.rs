@@ -97,9 +97,17 @@ pub struct Cuda<T> {
     precision: PhantomData<T>,
 }
 
-impl<T: CudaReal> Cuda<T> {
-    /// Finds a device by its number, and compiles the kernels for it.
-    pub fn open(ordinal: usize) -> Result<Self, CudaError> {
+/// A GPU that has been found, and can do what is needed; nothing is compiled for it yet.
+#[derive(Clone, Debug)]
+pub struct Device {
+    context: Arc<CudaContext>,
+    name: String,
+    generation: (i32, i32),
+}
+
+impl Device {
+    /// Looks for a device by its number, and for the libraries that it needs.
+    pub fn find(ordinal: usize) -> Result<Self, CudaError> {
         // SAFETY: these only look for libraries.
         unsafe {
             if !cudarc::driver::sys::is_culib_present() {
@@ -125,6 +133,25 @@ impl<T: CudaReal> Cuda<T> {
         }
         // SAFETY: everything happens on one stream, in order.
         unsafe { context.disable_event_tracking() };
+        Ok(Self { context, name, generation: (major, minor) })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl<T: CudaReal> Cuda<T> {
+    /// Finds a device by its number, and compiles the kernels for it.
+    pub fn open(ordinal: usize) -> Result<Self, CudaError> {
+        Self::on(&Device::find(ordinal)?)
+    }
+
+    /// Compiles the kernels for a device.
+    pub fn on(device: &Device) -> Result<Self, CudaError> {
+        let driver = |error: DriverError| failed("opening the GPU", error);
+        let Device { context, name, generation: (major, minor) } = device;
         let stream = context.new_stream().map_err(driver)?;
         let blas = CudaBlas::new(Arc::clone(&stream)).map_err(|error| failed("opening cuBLAS", error))?;
         let [real, tiny, huge] = T::NAMES;
@@ -143,6 +170,7 @@ impl<T: CudaReal> Cuda<T> {
         let kernels: Result<_, _> =
             names_of(SOURCE).map(|name| Ok((name, module.load_function(name).map_err(driver)?))).collect();
         let (staging, spare) = (Default::default(), Default::default());
+        let name = name.clone();
         Ok(Self { stream, kernels: kernels?, blas, name, staging, spare, precision: PhantomData })
     }
 

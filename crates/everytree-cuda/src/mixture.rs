@@ -74,11 +74,6 @@ pub(crate) struct Rows {
     pub count: usize,
 }
 
-/// The parameters of all components as they lie on the device.
-pub(crate) fn parameters_of(mixture: &Mixture<Component>) -> Vec<f64> {
-    mixture.to_vec()
-}
-
 /// States of rows as places in the tables.
 pub(crate) fn states_of(codes: Codes<'_>, offsets: &[usize]) -> Vec<u16> {
     let n = codes.variables();
@@ -315,36 +310,53 @@ impl Part {
     }
 }
 
+/// A mixture that stays on the device for as long as rows are asked about.
+pub struct Resident<'a, T: CudaReal> {
+    machine: &'a Cuda<T>,
+    whole: Whole,
+    told: Memory,
+    states: Memory,
+    /// Rows that are worked on together; known from the first rows on.
+    at_once: Option<usize>,
+    /// Is the normaliser known?
+    normalised: bool,
+}
+
 impl<T: CudaReal> Cuda<T> {
-    /// The log-likelihood of every row, if the device knows the family and can vouch for all of them.
-    pub(crate) fn evaluate(
-        &self,
-        mixture: &Mixture<Component>,
-        table: &Table,
-    ) -> Result<Option<Vec<f64>>, CudaError> {
+    /// Takes a mixture to the device, if it is of a family that the device knows.
+    pub fn resident(&self, mixture: &Mixture<Component>) -> Result<Option<Resident<'_, T>>, CudaError> {
         let Some(mut whole) = Whole::new(self, mixture)? else { return Ok(None) };
-        let stream = &self.stream;
-        whole.parameters.put(stream, &parameters_of(mixture))?;
+        whole.parameters.put(&self.stream, &mixture.to_vec())?;
         whole.make_tables(self)?;
-        let n = whole.shape.n;
-        let mut told = Memory::default();
-        let told = told.clear(stream, 8)?;
-        let at_once = self.rows_at_once(&whole.shape, 0).min(EVALUATION / whole.shape.bytes::<T>()).max(1);
+        let (mut told, states) = (Memory::default(), Memory::default());
+        told.clear(&self.stream, 8)?;
+        Ok(Some(Resident { machine: self, whole, told, states, at_once: None, normalised: false }))
+    }
+}
+
+impl<T: CudaReal> Resident<'_, T> {
+    /// The log-likelihood of every row of a table; nothing if the device cannot vouch for all of them.
+    pub fn log_likelihoods(&mut self, table: &Table) -> Result<Option<Vec<f64>>, CudaError> {
+        let Self { machine, whole, told, states, at_once, normalised } = self;
+        let stream = &machine.stream;
+        let shape = whole.shape;
+        let at_once = *at_once.get_or_insert_with(|| {
+            machine.rows_at_once(&shape, 0).min(EVALUATION / shape.bytes::<T>()).max(1)
+        });
+        let told = told.reserve(stream, 0)?;
         let mut found = vec![0.0f64; table.rows()];
-        let mut states = Memory::default();
         for first in (0..table.rows()).step_by(at_once) {
             let some = first..(first + at_once).min(table.rows());
             let here = states_of(table.some(some.clone()), whole.offsets_here());
-            debug_assert_eq!(here.len(), some.len() * n);
             let rows = Rows { states: states.put(stream, &here)?, places: 0, count: some.len() };
-            let prior = first == 0;
             for number in 0..whole.components() {
-                let look = whole.look(self, number, &rows, prior)?;
-                let (shape, part) = (whole.shape, &mut whole.parts[0]);
-                self.eliminate(&shape, &look, rows.count, &mut part.space, false)?;
-                whole.join(self, number, 0, &rows, prior, told)?;
+                let look = whole.look(machine, number, &rows, !*normalised)?;
+                // One space for all: nothing has to be kept.
+                machine.eliminate(&shape, &look, rows.count, &mut whole.parts[0].space, false)?;
+                whole.join(machine, number, 0, &rows, !*normalised, told)?;
             }
-            whole.mix(self, rows.count, 0, 0)?;
+            *normalised = true;
+            whole.mix(machine, rows.count, 0, 0)?;
             whole.likelihoods.get(stream, &mut found[some])?;
         }
         Ok(found.iter().all(|log| !log.is_nan()).then_some(found))

@@ -4,7 +4,7 @@
 //! in doubt: then nothing has been changed, and the host makes that step itself.
 
 use crate::engine::{Cuda, CudaError, threads};
-use crate::mixture::{Family, Rows, Whole, parameters_of, states_of};
+use crate::mixture::{Family, Rows, Whole, states_of};
 use crate::real::CudaReal;
 use crate::space::Memory;
 use everytree::forest::ForestError;
@@ -27,7 +27,8 @@ impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
         model: &Mixture<Component>,
         table: &Table,
     ) -> Result<Option<Vec<f64>>, ModelError> {
-        self.evaluate(model, table).map_err(device)
+        let Some(mut resident) = self.resident(model).map_err(device)? else { return Ok(None) };
+        resident.log_likelihoods(table).map_err(device)
     }
 
     fn steps<'a>(
@@ -367,7 +368,7 @@ impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
         let stream = &self.machine.stream;
         let states = states_of(data.table.codes(), self.whole.offsets_here());
         let mut put = || -> Result<(), CudaError> {
-            self.whole.parameters.put(stream, &parameters_of(model))?;
+            self.whole.parameters.put(stream, &model.to_vec())?;
             self.means.put(stream, &adam.means)?;
             self.squares.put(stream, &adam.squares)?;
             if let Some(average) = average {

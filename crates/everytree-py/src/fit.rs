@@ -309,8 +309,8 @@ fn learn(
             None => note("stopped: the model without the rows held out is kept".to_owned()),
         }
     }
-    let results = fitted.results(&tables, &found, recipe.precision, &note)?;
-    let file = fitted.file(&tables, &search.tried, &results, recipe.precision)?;
+    let results = fitted.results(&tables, &found, recipe.precision, &machine, &note)?;
+    let file = fitted.file(&tables, &search.tried, &results, recipe.precision, &machine, &note)?;
     Ok((Model::new(file), notes.into_inner(), how))
 }
 

@@ -1,12 +1,14 @@
 //! Where the work is done: on the processor, or on a GPU where there is one.
 
+use crate::fit::judge;
 use anyhow::{Result, bail};
-use everytree::forest::ForestError;
+use everytree::forest::{Cpu, ForestError};
 use everytree::learn::{LearnError, SourceError};
-use everytree::model::ModelError;
-use everytree_cuda::{Cuda, CudaError, device_count};
+use everytree::model::{Model, ModelError};
+use everytree_cuda::{Cuda, CudaError, Device, device_count};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
 
 /// Where the work is to be done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,26 +43,48 @@ impl FromStr for DeviceChoice {
 const WORTH_A_GPU: usize = 128;
 
 /// Where the work is done.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Machine {
     /// On the processor.
     Cpu,
     /// On a GPU.
-    Cuda {
-        /// Its number.
-        ordinal: usize,
-        /// What it is called.
-        name: String,
-        /// May the processor take over if it fails?
-        fall_back: bool,
-    },
+    Cuda(Gpu),
+}
+
+/// A GPU; its kernels are compiled when they are needed for the first time.
+#[derive(Clone)]
+pub struct Gpu {
+    ordinal: usize,
+    device: Device,
+    /// May the processor take over if it fails?
+    pub(crate) fall_back: bool,
+    single: Arc<OnceLock<Result<Cuda<f32>, CudaError>>>,
+    double: Arc<OnceLock<Result<Cuda<f64>, CudaError>>>,
+}
+
+impl Gpu {
+    /// It, in f32.
+    pub(crate) fn single(&self) -> Result<&Cuda<f32>, CudaError> {
+        self.single.get_or_init(|| Cuda::on(&self.device)).as_ref().map_err(Clone::clone)
+    }
+
+    /// It, in f64.
+    pub(crate) fn double(&self) -> Result<&Cuda<f64>, CudaError> {
+        self.double.get_or_init(|| Cuda::on(&self.device)).as_ref().map_err(Clone::clone)
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cuda:{} ({})", self.ordinal, self.device.name())
+    }
 }
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cpu => f.write_str("cpu"),
-            Self::Cuda { ordinal, .. } => write!(f, "cuda:{ordinal}"),
+            Self::Cuda(gpu) => write!(f, "cuda:{}", gpu.ordinal),
         }
     }
 }
@@ -69,19 +93,17 @@ impl Machine {
     /// Looks for the device, for a model of so many columns. What `auto` has found is told, unless there is nothing to tell:
     /// no driver, no GPU, or too few columns for one.
     pub fn find(choice: DeviceChoice, columns: usize, note: &dyn Fn(String)) -> Result<Self> {
-        let open = |ordinal: usize, fall_back: bool| -> Result<Self, CudaError> {
-            let name = Cuda::<f32>::open(ordinal)?.name().to_owned();
-            Ok(Self::Cuda { ordinal, name, fall_back })
+        let open = |ordinal: usize, fall_back: bool| -> Result<Gpu, CudaError> {
+            let device = Device::find(ordinal)?;
+            Ok(Gpu { ordinal, device, fall_back, single: Arc::default(), double: Arc::default() })
         };
         match choice {
             DeviceChoice::Cpu => Ok(Self::Cpu),
             DeviceChoice::Auto if columns < WORTH_A_GPU || device_count() == 0 => Ok(Self::Cpu),
             DeviceChoice::Auto => match open(0, true) {
                 Ok(found) => {
-                    if let Self::Cuda { name, .. } = &found {
-                        note(format!("device: {found} ({name})"));
-                    }
-                    Ok(found)
+                    note(format!("device: {found:?}"));
+                    Ok(Self::Cuda(found))
                 }
                 Err(error) => {
                     note(format!("device: cpu; {error}"));
@@ -89,10 +111,34 @@ impl Machine {
                 }
             },
             DeviceChoice::Cuda(ordinal) => match open(ordinal, false) {
-                Ok(found) => Ok(found),
+                Ok(found) => Ok(Self::Cuda(found)),
                 Err(error) => bail!("--device cuda:{ordinal}: {error}"),
             },
         }
+    }
+
+    /// Computes something in f64, on the device if the model has all trees. If the device fails the processor takes over: what has been
+    /// learned is not lost.
+    pub(crate) fn in_f64<R>(
+        &self,
+        model: &Model,
+        note: &dyn Fn(String),
+        on_gpu: impl FnOnce(&Cuda<f64>) -> Result<R, SourceError>,
+        on_cpu: impl FnOnce(&Cpu<f64>) -> Result<R, SourceError>,
+    ) -> Result<R, SourceError> {
+        if let (Machine::Cuda(gpu), None) = (self, model.structure()) {
+            let found = match gpu.double() {
+                Ok(machine) => on_gpu(machine),
+                Err(error) => Err(SourceError::Model(ForestError::Device(error.to_string()).into())),
+            };
+            match found {
+                Err(SourceError::Model(ModelError::Forest(ForestError::Device(why)))) => {
+                    note(format!("{why}; the processor goes on"));
+                }
+                found => return found,
+            }
+        }
+        on_cpu(&judge())
     }
 }
 
@@ -129,7 +175,7 @@ mod tests {
         if device_count() > 0 {
             return;
         }
-        assert_eq!(Machine::find(DeviceChoice::Auto, 500, &|_| ()).unwrap(), Machine::Cpu);
+        assert!(matches!(Machine::find(DeviceChoice::Auto, 500, &|_| ()).unwrap(), Machine::Cpu));
         let error = Machine::find(DeviceChoice::Cuda(1), 2, &|_| ()).unwrap_err().to_string();
         assert!(error.starts_with("--device cuda:1: there is no"), "{error}");
     }

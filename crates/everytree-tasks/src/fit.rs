@@ -1,6 +1,6 @@
 //! From tables and settings to a model as it is saved.
 
-use crate::device::{Machine, failed_device};
+use crate::device::{Gpu, Machine, failed_device};
 use crate::recipe::Precision;
 use crate::tables::{Tables, facts_of};
 use anyhow::Result;
@@ -12,7 +12,7 @@ use everytree::learn::{
 };
 use everytree::model::{Model, Numbers, Structure};
 use everytree::table::{Holes, Table};
-use everytree_cuda::{Cuda, CudaError, CudaReal};
+use everytree_cuda::{Cuda, CudaError};
 use std::ops::ControlFlow;
 
 /// What a fit came to: the model, how it was learned, and from what.
@@ -86,13 +86,10 @@ pub fn run(
 ) -> Result<Ended, LearnError> {
     // Trees are counted, on the processor.
     let trees = !matches!(search.plan.start.family, Family::Moat | Family::Directed);
-    if let (Machine::Cuda { ordinal, fall_back, .. }, false) = (how.machine, trees) {
-        let ended = match how.precision {
-            Precision::F32 => on_gpu::<f32>(search, rows, how.settings, *ordinal, watcher),
-            Precision::F64 => on_gpu::<f64>(search, rows, how.settings, *ordinal, watcher),
-        };
+    if let (Machine::Cuda(gpu), false) = (how.machine, trees) {
+        let ended = on_gpu(search, rows, how, gpu, watcher);
         match &ended {
-            Err(error) if *fall_back => match failed_device(error) {
+            Err(error) if gpu.fall_back => match failed_device(error) {
                 // What was learned until the last epoch is kept, and goes on from there.
                 Some(why) => (how.note)(format!("{why}; going on on the processor")),
                 None => return ended,
@@ -112,17 +109,19 @@ pub fn run(
 }
 
 /// On a GPU: steps in a precision, validation in f64.
-fn on_gpu<T: CudaReal>(
+fn on_gpu(
     search: &mut Search,
     rows: Rows<'_>,
-    settings: &Settings,
-    ordinal: usize,
+    how: How<'_>,
+    gpu: &Gpu,
     watcher: &mut dyn WatchSearch,
 ) -> Result<Ended, LearnError> {
     let device = |error: CudaError| LearnError::Model(ForestError::Device(error.to_string()).into());
-    let steps = Cuda::<T>::open(ordinal).map_err(device)?;
-    let judge = Cuda::<f64>::open(ordinal).map_err(device)?;
-    search.run(rows, settings, &steps, &judge, watcher)
+    let judge = gpu.double().map_err(device)?;
+    match how.precision {
+        Precision::F32 => search.run(rows, how.settings, gpu.single().map_err(device)?, judge, watcher),
+        Precision::F64 => search.run(rows, how.settings, judge, judge, watcher),
+    }
 }
 
 /// Learns from all rows for as many epochs as were best on the rows held out; nothing if that was stopped.
@@ -200,14 +199,23 @@ impl Fitted {
         tables: &Tables,
         found: &Found,
         precision: Precision,
+        machine: &Machine,
         warn: &dyn Fn(String),
     ) -> Result<Results> {
         let (blocks, mixture) = (self.model.blocks(), self.model.mixture());
         let mean = |table: &Table, holes: &Holes, weights: &[f64]| -> Result<f64> {
-            Ok(match holes.is_empty() {
-                true => evaluate(mixture, &blocks.unique_weighted(table, weights), &judge())?.mean,
-                false => evaluate_observed(blocks, mixture, table, holes, &judge())?,
-            })
+            if holes.is_empty() {
+                let rows = blocks.unique_weighted(table, weights);
+                let on_gpu = |gpu: &Cuda<f64>| Ok(evaluate(mixture, &rows, gpu)?.mean);
+                return Ok(machine
+                    .in_f64(&self.model, warn, on_gpu, |cpu| Ok(evaluate(mixture, &rows, cpu)?.mean))?);
+            }
+            Ok(machine.in_f64(
+                &self.model,
+                warn,
+                |gpu| evaluate_observed(blocks, mixture, table, holes, gpu),
+                |cpu| evaluate_observed(blocks, mixture, table, holes, cpu),
+            )?)
         };
         let (train, holes, weights) = self.learned_from(tables);
         let train_ll = mean(train, holes, weights)?;
@@ -221,9 +229,16 @@ impl Fitted {
         };
         let test_ll = tables.test.as_ref().map(|test| mean(test, Holes::none(), &[])).transpose()?;
         if precision == Precision::F32 && !refitted && complete {
-            let single = Cpu::<f32>::new().keeping(0);
             let valid = blocks.unique_weighted(&tables.valid, &tables.weights[1]);
-            let single = evaluate(mixture, &valid, &single)?.mean;
+            let on_gpu = match (machine, self.model.structure()) {
+                (Machine::Cuda(gpu), None) => gpu.single().ok(),
+                _ => None,
+            };
+            let found = on_gpu.and_then(|gpu| evaluate(mixture, &valid, gpu).ok());
+            let single = match found {
+                Some(found) => found.mean,
+                None => evaluate(mixture, &valid, &Cpu::<f32>::new().keeping(0))?.mean,
+            };
             if (single - valid_ll).abs() > 1e-3 {
                 warn(format!(
                     "in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; learn with \
@@ -242,6 +257,8 @@ impl Fitted {
         tried: &[Tried],
         results: &Results,
         precision: Precision,
+        machine: &Machine,
+        note: &dyn Fn(String),
     ) -> Result<ModelFile> {
         let (train, holes, weights) = self.learned_from(tables);
         let (blocks, mixture) = (self.model.blocks(), self.model.mixture());
@@ -252,7 +269,12 @@ impl Fitted {
         // One tree has the edges it has.
         let posteriors = match self.model.structure() {
             Some(_) => None,
-            None => Some(edge_posteriors(mixture, &train, &Cpu::<f64>::new().keeping(1 << 28))?),
+            None => Some(machine.in_f64(
+                &self.model,
+                note,
+                |gpu| Ok(edge_posteriors(mixture, &train, gpu)?),
+                |_| Ok(edge_posteriors(mixture, &train, &Cpu::<f64>::new().keeping(1 << 28))?),
+            )?),
         };
         Ok(ModelFile {
             model: self.model.clone(),
