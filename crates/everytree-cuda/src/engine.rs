@@ -77,18 +77,38 @@ const SOURCE: &str = concat!(
 
 /// The names of all kernels in a source.
 fn names_of(source: &'static str) -> impl Iterator<Item = &'static str> {
-    let plain = source.match_indices("__global__ void ").map(|(place, mark)| &source[place + mark.len()..]);
+    let plain = source
+        .match_indices("__global__ void ")
+        .map(|(place, mark)| &source[place + mark.len()..])
+        .map(|rest| {
+            if rest.starts_with("__launch_bounds__") {
+                rest.split_once(") ").map_or(rest, |(_, rest)| rest)
+            } else {
+                rest
+            }
+        });
     let rows = source.match_indices("\nROWS(").map(|(place, mark)| &source[place + mark.len()..]);
     let name = |rest: &'static str| rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next();
     // The macro that makes the kernels of rows names none itself.
     plain.chain(rows).filter_map(name).filter(|name| *name != "NAME")
 }
 
+/// Streams of work: large products of some rows hide the small steps of others.
+pub(crate) const LANES: usize = 3;
+
+/// A stream of work, and matrix products on it.
+pub(crate) struct Lane {
+    pub stream: Arc<CudaStream>,
+    blas: CudaBlas,
+}
+
 /// A GPU, as a machine that sums forests.
 pub struct Cuda<T> {
+    /// Where everything happens in order.
     pub(crate) stream: Arc<CudaStream>,
+    /// The same stream, and others beside it for what need not wait.
+    pub(crate) lanes: Vec<Lane>,
     kernels: BTreeMap<&'static str, CudaFunction>,
-    blas: CudaBlas,
     name: String,
     /// On the way to the device, and back.
     pub(crate) staging: [Mutex<Staging>; 2],
@@ -153,7 +173,15 @@ impl<T: CudaReal> Cuda<T> {
         let driver = |error: DriverError| failed("opening the GPU", error);
         let Device { context, name, generation: (major, minor) } = device;
         let stream = context.new_stream().map_err(driver)?;
-        let blas = CudaBlas::new(Arc::clone(&stream)).map_err(|error| failed("opening cuBLAS", error))?;
+        let mut lanes = Vec::with_capacity(LANES);
+        for number in 0..LANES {
+            let stream = match number {
+                0 => Arc::clone(&stream),
+                _ => context.new_stream().map_err(driver)?,
+            };
+            let blas = CudaBlas::new(Arc::clone(&stream)).map_err(|error| failed("opening cuBLAS", error))?;
+            lanes.push(Lane { stream, blas });
+        }
         let [real, tiny, huge] = T::NAMES;
         let options = CompileOptions {
             options: vec![
@@ -171,7 +199,7 @@ impl<T: CudaReal> Cuda<T> {
             names_of(SOURCE).map(|name| Ok((name, module.load_function(name).map_err(driver)?))).collect();
         let (staging, spare) = (Default::default(), Default::default());
         let name = name.clone();
-        Ok(Self { stream, kernels: kernels?, blas, name, staging, spare, precision: PhantomData })
+        Ok(Self { stream, lanes, kernels: kernels?, name, staging, spare, precision: PhantomData })
     }
 
     fn kernel(&self, name: &str) -> Result<&CudaFunction, CudaError> {
@@ -208,12 +236,24 @@ impl<T: CudaReal> Cuda<T> {
         self.stream.context().mem_get_info().map_or(0, |(free, _)| free)
     }
 
-    pub(crate) fn products(&self, products: Products) -> Result<(), CudaError> {
+    pub(crate) fn products(&self, lane: &Lane, products: Products) -> Result<(), CudaError> {
         if products.shape.contains(&0) {
             return Ok(());
         }
-        T::products(&self.blas, &ProductsArgument(products))
+        T::products(&lane.blas, &ProductsArgument(products))
             .map_err(|error| failed("a matrix product", error))
+    }
+
+    /// Lets all lanes go on from here.
+    pub(crate) fn fork(&self) -> Result<(), CudaError> {
+        let forking = |error: DriverError| failed("starting work beside work", error);
+        self.lanes[1..].iter().try_for_each(|lane| lane.stream.join(&self.stream)).map_err(forking)
+    }
+
+    /// Waits for all lanes.
+    pub(crate) fn join(&self) -> Result<(), CudaError> {
+        let joining = |error: DriverError| failed("waiting for work beside work", error);
+        self.lanes[1..].iter().try_for_each(|lane| self.stream.join(&lane.stream)).map_err(joining)
     }
 
     /// Starts a kernel, whose arguments are places in memory and then numbers.
@@ -224,8 +264,20 @@ impl<T: CudaReal> Cuda<T> {
         numbers: &[usize],
         threads: LaunchConfig,
     ) -> Result<(), CudaError> {
+        self.launch_on(&self.stream, kernel, places, numbers, threads)
+    }
+
+    /// Starts a kernel on one of the streams.
+    pub(crate) fn launch_on(
+        &self,
+        stream: &Arc<CudaStream>,
+        kernel: &str,
+        places: &[u64],
+        numbers: &[usize],
+        threads: LaunchConfig,
+    ) -> Result<(), CudaError> {
         let numbers: Vec<i32> = numbers.iter().map(|&number| number as i32).collect();
-        let mut builder = self.stream.launch_builder(self.kernel(kernel)?);
+        let mut builder = stream.launch_builder(self.kernel(kernel)?);
         for place in places {
             builder.arg(place);
         }
@@ -243,15 +295,18 @@ impl<T: CudaReal> Cuda<T> {
         let base = crate::space::address(&a, &self.stream);
         let bytes = (n * n * size_of::<T>()) as u64;
         let once = || {
-            self.products(Products {
-                transposed: [false; 2],
-                shape: [n; 3],
-                a: (base, n, 0),
-                b: (base + bytes, n, 0),
-                c: (base + 2 * bytes, n, 0),
-                add: false,
-                rows: 1,
-            })
+            self.products(
+                &self.lanes[0],
+                Products {
+                    transposed: [false; 2],
+                    shape: [n; 3],
+                    a: (base, n, 0),
+                    b: (base + bytes, n, 0),
+                    c: (base + 2 * bytes, n, 0),
+                    add: false,
+                    rows: 1,
+                },
+            )
         };
         once()?;
         self.stream.synchronize().map_err(driver)?;
@@ -283,7 +338,7 @@ mod tests {
         let names: Vec<&str> = names_of(SOURCE).collect();
         for name in [
             "undirected_4",
-            "directed_8",
+            "directed_5",
             "eliminate_block",
             "tally",
             "moat_tables",

@@ -6,10 +6,11 @@
 //!
 //! The weights of a model's edges are a row as well, behind all others: what normalises the rows is computed beside them.
 
-use crate::engine::{Cuda, CudaError, threads};
+use crate::engine::{Cuda, CudaError, LANES, Lane, failed, threads};
 use crate::real::{CudaReal, Products};
 use crate::space::Memory;
-use cudarc::driver::LaunchConfig;
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+use cudarc::driver::{CudaGraph, DriverError, LaunchConfig};
 use everytree::spanning::Kind;
 
 /// Vertices of a block, as in `kernels/common.cu`.
@@ -22,6 +23,10 @@ const W: usize = TOGETHER * B;
 const STRIPE: usize = 256;
 /// Numbers that a thread block of `narrow_products` sums over.
 const AT_ONCE: usize = 128;
+/// Rows up to which it takes longer to start the work than to do it.
+pub(crate) const FEW_ROWS: usize = 256;
+/// Recordings that are kept.
+const MOST_RECORDS: usize = 24;
 /// Entries of all tables that thread blocks sum derivatives in.
 const MOST_SUMS: usize = 1 << 26;
 
@@ -89,6 +94,33 @@ pub(crate) struct Space {
     pub logs: Memory,
     /// May the derivatives of a row be handed on?
     pub trusted: Memory,
+    /// Factors and derivatives of rows in shared memory, where they leave it.
+    kept: [Memory; 2],
+    sums: Memory,
+    /// Larger rows, some on every lane.
+    shares: [Share; LANES],
+    /// Whoever has the machine for himself may have work recorded, to start all of it at once the next time.
+    pub may_record: bool,
+    records: Vec<Record>,
+}
+
+/// Work as it was started once: with the same rows in the same places it is the same again.
+struct Record {
+    places: Vec<u64>,
+    graph: Option<Graph>,
+}
+
+/// A recording of what streams do.
+struct Graph(CudaGraph);
+
+// SAFETY: nobody but the owner of the space that it is part of touches it, and he needs all of it to himself.
+unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Sync for Graph {}
+
+/// Memory for the rows of a lane.
+#[derive(Default)]
+struct Share {
     q: Memory,
     g: Memory,
     pivots: Memory,
@@ -98,7 +130,18 @@ pub(crate) struct Space {
     zs: [Memory; 2],
     lifts: Memory,
     panels: [Memory; 3],
-    sums: Memory,
+}
+
+/// Some of the rows, on a lane.
+struct Part<'a> {
+    lane: &'a Lane,
+    /// The number of the first of them.
+    first: usize,
+    /// How many, the weights among them.
+    count: usize,
+    /// Where their states are found; the weights, if they are among them.
+    look: Look,
+    share: &'a mut Share,
 }
 
 impl Shape {
@@ -145,11 +188,12 @@ impl Small {
             0..=32 => (64, ["undirected_1", "directed_1"]),
             33..=64 => (128, ["undirected_4", "directed_4"]),
             65..=128 => (256, ["undirected_4", "directed_4"]),
-            129..=256 => (512, ["undirected_8", "directed_8"]),
+            // Beyond, blocks are faster.
+            129..=144 => (512, ["undirected_5", "directed_5"]),
             _ => return None,
         };
         let name = name[usize::from(directed)];
-        let beside = if directed { 2 + threads / 32 } else { 1 };
+        let beside = threads / 32 + if directed { 2 } else { 1 };
         let bytes = (size * (size | 1) + beside * size) * size_of::<T>() + 2 * n;
         let at_once = machine.thread_blocks(name, threads, bytes)?;
         Some(Self { threads, bytes, name, at_once })
@@ -254,9 +298,9 @@ impl<T: CudaReal> Cuda<T> {
         let stream = &self.stream;
         let all = rows + usize::from(look.prior.is_some());
         let matrices = all * shape.size * shape.size * size_of::<T>();
-        let kept = space.q.reserve(stream, if stage & KEEP != 0 { matrices } else { 0 })?;
+        let kept = space.kept[0].reserve(stream, if stage & KEEP != 0 { matrices } else { 0 })?;
         let written = stage & (COME_BACK | SUM) == COME_BACK;
-        let derivatives = space.g.reserve(stream, if written { matrices } else { 0 })?;
+        let derivatives = space.kept[1].reserve(stream, if written { matrices } else { 0 })?;
         let logs = space.logs.reserve(stream, all * 8)?;
         let trusted = space.trusted.reserve(stream, all)?;
         let sums = space.sums.reserve(stream, 0)?;
@@ -292,68 +336,174 @@ impl<T: CudaReal> Cuda<T> {
         rows: usize,
         space: &mut Space,
     ) -> Result<(), CudaError> {
+        let all = rows + usize::from(look.prior.is_some());
+        let logs = space.logs.reserve(&self.stream, all * 8)?;
+        let lanes = space.lanes(shape, all);
+        let mut parts = self.parts(shape, look, rows, lanes, &mut space.shares);
+        for part in &mut parts {
+            part.reserve_forward(self, shape)?;
+        }
+        let mut places = look.places(0, all, logs);
+        places.extend(parts.iter_mut().flat_map(|part| part.places(self)));
+        let records = if space.may_record && all <= FEW_ROWS { Some(&mut space.records) } else { None };
+        self.record(records, places, || self.start_forward(shape, look, logs, &mut parts))
+    }
+
+    fn start_forward(
+        &self,
+        shape: &Shape,
+        look: &Look,
+        logs: u64,
+        parts: &mut [Part<'_>],
+    ) -> Result<(), CudaError> {
         let Shape { n, size, p, total, directed, .. } = *shape;
-        let stream = &self.stream;
-        let real = size_of::<T>();
-        let count = rows + usize::from(look.prior.is_some());
-        let q = space.q.reserve(stream, count * p * p * real)?;
-        let pivots = space.pivots.reserve(stream, count * p * real)?;
-        let inverses = space.inverses.reserve(stream, count * p * real)?;
-        let exits = space.panels[0].reserve(stream, count * W * p * real)?;
-        space.reserve_blocks::<T>(self, shape, count)?;
-        let (prior, prior_row) = match look.prior {
-            Some(prior) => (prior.weights, rows),
-            None => (0, usize::MAX),
-        };
-        self.launch(
-            "fill_rates",
-            &[q, look.rates, look.states, look.places, prior],
-            &[prior_row, n, size, p, total, usize::from(directed)],
-            threads([p / B, p.div_ceil(8), count], [B, 8]),
-        )?;
-        let at = |row: usize, column: usize| (q + ((row * p + column) * real) as u64, p, p * p);
-        let exit = |row: usize, column: usize| (exits + ((row * p + column) * real) as u64, p, W * p);
-        let one_a_row = threads([count, 1, 1], [B, B]);
-        let product = |transposed, shape, a, b, c, add| {
-            self.products(Products { transposed: [transposed, false], shape, a, b, c, add, rows: count })
-        };
+        self.fork()?;
+        for part in parts.iter_mut() {
+            let q = part.share.q.reserve(&self.stream, 0)?;
+            let (prior, prior_row) = match part.look.prior {
+                Some(prior) => (prior.weights, part.count - 1),
+                None => (0, usize::MAX),
+            };
+            self.launch_on(
+                &part.lane.stream,
+                "fill_rates",
+                &[q, look.rates, part.look.states, part.look.places, prior],
+                &[prior_row, n, size, p, total, usize::from(directed)],
+                threads([p / B, p / B, part.count], [B, 8]),
+            )?;
+        }
+        // In turns, so that all lanes have something to do.
         for band in shape.bands().into_iter().rev() {
-            let first = band.start * B;
-            for block in band.clone().rev() {
-                let [start, low, high] = shape.span(block);
-                let [green, up_inverse, down_inverse, leaves] = space.of_block::<T>(block, count, stream)?;
-                self.launch(
-                    "eliminate_block",
-                    &[q, pivots, inverses, green, up_inverse, down_inverse, leaves],
-                    &[start, low, high, p, usize::from(directed)],
-                    one_a_row,
-                )?;
-                // h = green × rates to the outside
-                let place = start - first;
-                product(false, [B, start, B], (green, B, B * B), at(start, 0), exit(place, 0), false)?;
-                // At once what the rest of the band needs: rates into the block times where walks leave it.
-                if directed {
-                    product(false, [place, start, B], at(first, start), exit(place, 0), at(first, 0), true)?;
-                    product(false, [first, place, B], at(0, start), exit(place, first), at(0, first), true)?;
-                } else {
-                    product(true, [place, start, B], at(start, first), exit(place, 0), at(first, 0), true)?;
-                }
-            }
-            // And what lies before the band, for all of its blocks.
-            let wide = band.len() * B;
-            if directed {
-                product(false, [first, first, wide], at(0, first), exit(0, 0), at(0, 0), true)?;
-            } else {
-                for above in (0..first).step_by(STRIPE) {
-                    let below = (above + STRIPE).min(first);
-                    let shape = [below - above, below, wide];
-                    product(true, shape, at(first, above), exit(0, 0), at(above, 0), true)?;
-                }
+            for part in parts.iter_mut() {
+                self.eliminate_band(shape, part, band.clone())?;
             }
         }
-        let logs = space.logs.reserve(stream, count * 8)?;
-        let few = threads([count.div_ceil(8), 1, 1], [B, 8]);
-        self.launch("log_pivots", &[pivots, logs], &[size, p, count], few)
+        for part in parts.iter_mut() {
+            let pivots = part.share.pivots.reserve(&self.stream, 0)?;
+            let logs = logs + (part.first * 8) as u64;
+            let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
+            self.launch_on(&part.lane.stream, "log_pivots", &[pivots, logs], &[size, p, part.count], few)?;
+        }
+        self.join()
+    }
+
+    /// Does some work, or has it done again as it was recorded. Work that is met for the second time is recorded.
+    fn record(
+        &self,
+        records: Option<&mut Vec<Record>>,
+        places: Vec<u64>,
+        work: impl FnOnce() -> Result<(), CudaError>,
+    ) -> Result<(), CudaError> {
+        let Some(records) = records else { return work() };
+        let recording = |error: DriverError| failed("recording work for the GPU", error);
+        let Some(found) = records.iter_mut().find(|record| record.places == places) else {
+            if records.len() == MOST_RECORDS {
+                records.remove(0);
+            }
+            records.push(Record { places, graph: None });
+            return work();
+        };
+        if found.graph.is_none() {
+            self.stream
+                .begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)
+                .map_err(recording)?;
+            let done = work();
+            let graph = self.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(recording);
+            done?;
+            found.graph = graph?.map(Graph);
+        }
+        match &found.graph {
+            Some(graph) => graph.0.launch().map_err(recording),
+            None => Err(CudaError::Failed {
+                what: "recording work for the GPU",
+                why: "there was nothing to record".to_owned(),
+            }),
+        }
+    }
+
+    /// The rows of every lane.
+    fn parts<'a>(
+        &'a self,
+        shape: &Shape,
+        look: &Look,
+        rows: usize,
+        lanes: usize,
+        shares: &'a mut [Share; LANES],
+    ) -> Vec<Part<'a>> {
+        let all = rows + usize::from(look.prior.is_some());
+        let each = all.div_ceil(lanes).max(1);
+        let parts = self.lanes.iter().zip(shares).enumerate().map(|(number, (lane, share))| {
+            let first = (number * each).min(all);
+            let count = each.min(all - first);
+            let skip = |place: u64, bytes: usize| if place == 0 { 0 } else { place + (first * bytes) as u64 };
+            let mut look = *look;
+            match look.places {
+                0 => look.states = skip(look.states, shape.n * size_of::<u16>()),
+                places => look.places = skip(places, size_of::<i32>()),
+            }
+            // The weights are the last row of all.
+            look.prior = look.prior.filter(|_| first + count == all && count > 0);
+            Part { lane, first, count, look, share }
+        });
+        parts.filter(|part| part.count > 0).collect()
+    }
+
+    fn eliminate_band(
+        &self,
+        shape: &Shape,
+        part: &mut Part<'_>,
+        band: std::ops::Range<usize>,
+    ) -> Result<(), CudaError> {
+        let Shape { p, directed, .. } = *shape;
+        let real = size_of::<T>();
+        let stream = &self.stream;
+        let count = part.count;
+        let q = part.share.q.reserve(stream, 0)?;
+        let pivots = part.share.pivots.reserve(stream, 0)?;
+        let inverses = part.share.inverses.reserve(stream, 0)?;
+        let exits = part.share.panels[0].reserve(stream, 0)?;
+        let at = |row: usize, column: usize| (q + ((row * p + column) * real) as u64, p, p * p);
+        let exit = |row: usize, column: usize| (exits + ((row * p + column) * real) as u64, p, W * p);
+        let lane = part.lane;
+        let product = |transposed, shape, a, b, c, add| {
+            self.products(
+                lane,
+                Products { transposed: [transposed, false], shape, a, b, c, add, rows: count },
+            )
+        };
+        let first = band.start * B;
+        for block in band.clone().rev() {
+            let [start, low, high] = shape.span(block);
+            let [green, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
+            self.launch_on(
+                &lane.stream,
+                "eliminate_block",
+                &[q, pivots, inverses, green, up_inverse, down_inverse, leaves],
+                &[start, low, high, p, usize::from(directed)],
+                threads([count, 1, 1], [B, B]),
+            )?;
+            // h = green × rates to the outside
+            let place = start - first;
+            product(false, [B, start, B], (green, B, B * B), at(start, 0), exit(place, 0), false)?;
+            // At once what the rest of the band needs: rates into the block times where walks leave it.
+            if directed {
+                product(false, [place, start, B], at(first, start), exit(place, 0), at(first, 0), true)?;
+                product(false, [first, place, B], at(0, start), exit(place, first), at(0, first), true)?;
+            } else {
+                product(true, [place, start, B], at(start, first), exit(place, 0), at(first, 0), true)?;
+            }
+        }
+        // And what lies before the band, for all of its blocks.
+        let wide = band.len() * B;
+        if directed {
+            return product(false, [first, first, wide], at(0, first), exit(0, 0), at(0, 0), true);
+        }
+        for above in (0..first).step_by(STRIPE) {
+            let below = (above + STRIPE).min(first);
+            let sizes = [below - above, below, wide];
+            product(true, sizes, at(first, above), exit(0, 0), at(above, 0), true)?;
+        }
+        Ok(())
     }
 
     fn bring_back_blocks(
@@ -363,23 +513,71 @@ impl<T: CudaReal> Cuda<T> {
         rows: usize,
         space: &mut Space,
     ) -> Result<(), CudaError> {
+        let stream = &self.stream;
+        let all = rows + usize::from(look.prior.is_some());
+        let logs = space.logs.reserve(stream, 0)?;
+        let trusted = space.trusted.reserve(stream, all)?;
+        let lanes = space.lanes(shape, all);
+        let mut parts = self.parts(shape, look, rows, lanes, &mut space.shares);
+        for part in &mut parts {
+            part.reserve_backward(self, shape)?;
+        }
+        let mut places = look.places(1, all, trusted);
+        places.extend(parts.iter_mut().flat_map(|part| part.places(self)));
+        let records = if space.may_record && all <= FEW_ROWS { Some(&mut space.records) } else { None };
+        self.record(records, places, || self.start_backward(shape, [logs, trusted], &mut parts))
+    }
+
+    fn start_backward(
+        &self,
+        shape: &Shape,
+        [logs, trusted]: [u64; 2],
+        parts: &mut [Part<'_>],
+    ) -> Result<(), CudaError> {
         let Shape { n, size, p, directed, .. } = *shape;
         let stream = &self.stream;
+        self.fork()?;
+        for band in shape.bands() {
+            for part in parts.iter_mut() {
+                self.bring_back_band(shape, part, band.clone())?;
+            }
+        }
+        for part in parts.iter_mut() {
+            let g = part.share.g.reserve(stream, 0)?;
+            let (logs, trusted) = (logs + (part.first * 8) as u64, trusted + part.first as u64);
+            let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
+            let sizes = [size, p, part.count];
+            self.launch_on(&part.lane.stream, "trust_derivatives", &[g, logs, trusted], &sizes, few)?;
+            if let Some(prior) = part.look.prior {
+                let own = g + ((part.count - 1) * p * p * size_of::<T>()) as u64;
+                let all = threads([n.div_ceil(128), n, 1], [128, 1]);
+                let sizes = [n, p, usize::from(directed)];
+                let places = [prior.marginals, own, prior.weights];
+                self.launch_on(&part.lane.stream, "prior_marginals", &places, &sizes, all)?;
+            }
+        }
+        self.join()
+    }
+
+    fn bring_back_band(
+        &self,
+        shape: &Shape,
+        part: &mut Part<'_>,
+        band: std::ops::Range<usize>,
+    ) -> Result<(), CudaError> {
+        let Shape { p, directed, .. } = *shape;
+        let stream = &self.stream;
         let real = size_of::<T>();
-        let count = rows + usize::from(look.prior.is_some());
-        let q = space.q.reserve(stream, 0)?;
-        let g = space.g.reserve(stream, count * p * p * real)?;
-        let inverses = space.inverses.reserve(stream, 0)?;
-        let logs = space.logs.reserve(stream, 0)?;
-        let trusted = space.trusted.reserve(stream, count)?;
-        let lifts = space.lifts.reserve(stream, count * B * real)?;
-        let parts = p.div_ceil(AT_ONCE);
-        let z_out = space.zs[0].reserve(stream, count * parts * B * B * real)?;
-        let z_in = space.zs[1].reserve(stream, if directed { count * parts * B * B * real } else { 0 })?;
+        let (lane, count) = (part.lane, part.count);
+        let q = part.share.q.reserve(stream, 0)?;
+        let g = part.share.g.reserve(stream, 0)?;
+        let inverses = part.share.inverses.reserve(stream, 0)?;
+        let lifts = part.share.lifts.reserve(stream, 0)?;
+        let [z_out, z_in] = &mut part.share.zs;
+        let (z_out, z_in) = (z_out.reserve(stream, 0)?, z_in.reserve(stream, 0)?);
         let mut panels = [0; 3];
-        for (number, (place, memory)) in panels.iter_mut().zip(&mut space.panels).enumerate() {
-            let wanted = number == 0 || directed;
-            *place = memory.reserve(stream, if wanted { count * W * p * real } else { 0 })?;
+        for (place, memory) in panels.iter_mut().zip(&mut part.share.panels) {
+            *place = memory.reserve(stream, 0)?;
         }
         // Where walks leave, a row of p a vertex; time after entering, and x, a row of W an index.
         let [exits, entries, columns] = panels;
@@ -394,14 +592,15 @@ impl<T: CudaReal> Cuda<T> {
         let of_columns = |row, column| (number(columns, row, W, column), W, panel);
         let one_a_row = threads([count, 1, 1], [B, B]);
         let product = |transposed, shape, a, b, c, add| {
-            self.products(Products { transposed, shape, a, b, c, add, rows: count })
+            self.products(lane, Products { transposed, shape, a, b, c, add, rows: count })
         };
         // Σ a[k] b[l] over `along` numbers, in parts.
         let narrow_products = |to: u64, a: (u64, usize, usize), b: (u64, usize, usize), along, transposed| {
             if along == 0 {
                 return Ok(());
             }
-            self.launch(
+            self.launch_on(
+                &lane.stream,
                 "narrow_products",
                 &[to, a.0, b.0],
                 &[along, a.1, b.1, usize::from(transposed), a.2, b.2],
@@ -411,75 +610,66 @@ impl<T: CudaReal> Cuda<T> {
         const PLAIN: [bool; 2] = [false, false];
         const SECOND: [bool; 2] = [false, true];
         const FIRST: [bool; 2] = [true, false];
-        for band in shape.bands() {
-            // Everything before the band is known.
-            let known = band.start * B;
-            let wide = band.len() * B;
-            for block in band.clone() {
-                let [start, ..] = shape.span(block);
-                let [green, ..] = space.of_block::<T>(block, count, stream)?;
-                let (place, green) = (start - known, (green, B, narrow));
-                // h = green × q[block, rest]; entries = q[rest, block] × green
-                product(PLAIN, [B, start, B], green, of_q(start, 0), of_exits(place, 0), false)?;
-                if directed {
-                    product(PLAIN, [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
-                }
-            }
-            // y over what lies before the band, for all of its blocks; and x = G × hᵀ.
-            let over = [wide, known, known];
+        // Everything before the band is known.
+        let known = band.start * B;
+        let wide = band.len() * B;
+        for block in band.clone() {
+            let [start, ..] = shape.span(block);
+            let [green, ..] = part.of_block(self, block)?;
+            let (place, green) = (start - known, (green, B, narrow));
+            // h = green × q[block, rest]; entries = q[rest, block] × green
+            product(PLAIN, [B, start, B], green, of_q(start, 0), of_exits(place, 0), false)?;
             if directed {
-                let over_x = [known, wide, known];
-                product(SECOND, over_x, of_g(0, 0), of_exits(0, 0), of_columns(0, 0), false)?;
-                product(FIRST, over, of_entries(0, 0), of_g(0, 0), of_g(known, 0), false)?;
-            } else {
-                product(PLAIN, over, of_exits(0, 0), of_g(0, 0), of_g(known, 0), false)?;
-            }
-            for block in band.clone() {
-                let [start, low, high] = shape.span(block);
-                let [_, up_inverse, down_inverse, leaves] = space.of_block::<T>(block, count, stream)?;
-                let place = start - known;
-                let parts = start.div_ceil(AT_ONCE);
-                let h = |column| of_exits(place, column);
-                if !directed {
-                    // What the blocks of the band that are back add to that; then what lies among them.
-                    let (back, y) = (of_g(known, 0), of_g(start, 0));
-                    product(PLAIN, [B, known, place], h(known), back, y, true)?;
-                    product(SECOND, [B, place, start], h(0), back, of_g(start, known), false)?;
-                    narrow_products(z_out, of_q(start, 0), y, start, false)?;
-                    self.launch(
-                        "bring_back_undirected",
-                        &[q, g, inverses, down_inverse, leaves, z_out, lifts],
-                        &[start, low, high, p, parts],
-                        one_a_row,
-                    )?;
-                    if start > 0 {
-                        let tiles = threads([start / B, count, 1], [B, 8]);
-                        self.launch("spread_block", &[g, lifts], &[start, p], tiles)?;
-                    }
-                    continue;
-                }
-                let x = of_columns(0, place);
-                product(SECOND, [known, B, place], of_g(0, known), h(known), x, true)?;
-                let among = of_columns(known, place);
-                product(SECOND, [place, B, start], of_g(known, 0), h(0), among, false)?;
-                let entry = |row| of_entries(row, place);
-                product(FIRST, [B, known, place], entry(known), of_g(known, 0), of_g(start, 0), true)?;
-                product(FIRST, [B, place, start], entry(0), of_g(0, known), of_g(start, known), false)?;
-                // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
-                narrow_products(z_out, of_g(start, 0), of_q(start, 0), start, false)?;
-                narrow_products(z_in, of_q(0, start), x, start, true)?;
-                let brought = [q, g, inverses, up_inverse, down_inverse, leaves, z_out, z_in, x.0];
-                let sizes = [start, low, high, p, W, parts];
-                self.launch("bring_back_directed", &brought, &sizes, one_a_row)?;
+                product(PLAIN, [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
             }
         }
-        let few = threads([count.div_ceil(8), 1, 1], [B, 8]);
-        self.launch("trust_derivatives", &[g, logs, trusted], &[size, p, count], few)?;
-        if let Some(prior) = look.prior {
-            let (own, ..) = (number(g, rows * p, p, 0), ());
-            let all = threads([n.div_ceil(128), n, 1], [128, 1]);
-            let sizes = [n, p, usize::from(directed)];
-            self.launch("prior_marginals", &[prior.marginals, own, prior.weights], &sizes, all)?;
+        // y over what lies before the band, for all of its blocks; and x = G × hᵀ.
+        let over = [wide, known, known];
+        if directed {
+            let over_x = [known, wide, known];
+            product(SECOND, over_x, of_g(0, 0), of_exits(0, 0), of_columns(0, 0), false)?;
+            product(FIRST, over, of_entries(0, 0), of_g(0, 0), of_g(known, 0), false)?;
+        } else {
+            product(PLAIN, over, of_exits(0, 0), of_g(0, 0), of_g(known, 0), false)?;
+        }
+        for block in band {
+            let [start, low, high] = shape.span(block);
+            let [_, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
+            let place = start - known;
+            let parts = start.div_ceil(AT_ONCE);
+            let h = |column| of_exits(place, column);
+            if !directed {
+                // What the blocks of the band that are back add to that; then what lies among them.
+                let (back, y) = (of_g(known, 0), of_g(start, 0));
+                product(PLAIN, [B, known, place], h(known), back, y, true)?;
+                product(SECOND, [B, place, start], h(0), back, of_g(start, known), false)?;
+                narrow_products(z_out, of_q(start, 0), y, start, false)?;
+                self.launch_on(
+                    &lane.stream,
+                    "bring_back_undirected",
+                    &[q, g, inverses, down_inverse, leaves, z_out, lifts],
+                    &[start, low, high, p, parts],
+                    one_a_row,
+                )?;
+                if start > 0 {
+                    let tiles = threads([start / B, count, 1], [B, 8]);
+                    self.launch_on(&lane.stream, "spread_block", &[g, lifts], &[start, p], tiles)?;
+                }
+                continue;
+            }
+            let x = of_columns(0, place);
+            product(SECOND, [known, B, place], of_g(0, known), h(known), x, true)?;
+            let among = of_columns(known, place);
+            product(SECOND, [place, B, start], of_g(known, 0), h(0), among, false)?;
+            let entry = |row| of_entries(row, place);
+            product(FIRST, [B, known, place], entry(known), of_g(known, 0), of_g(start, 0), true)?;
+            product(FIRST, [B, place, start], entry(0), of_g(0, known), of_g(start, known), false)?;
+            // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
+            narrow_products(z_out, of_g(start, 0), of_q(start, 0), start, false)?;
+            narrow_products(z_in, of_q(0, start), x, start, true)?;
+            let brought = [q, g, inverses, up_inverse, down_inverse, leaves, z_out, z_in, x.0];
+            let sizes = [start, low, high, p, W, parts];
+            self.launch_on(&lane.stream, "bring_back_directed", &brought, &sizes, one_a_row)?;
         }
         Ok(())
     }
@@ -495,21 +685,40 @@ impl<T: CudaReal> Cuda<T> {
         counts: u64,
     ) -> Result<(), CudaError> {
         let Shape { n, size, p, total, directed, .. } = *shape;
-        // Enough threads for the device, few enough tables.
-        let most = (MOST_SUMS / (total * total)).clamp(1, 16);
-        let chunks = (1usize << 17).div_ceil(n * n).clamp(1, most).min(rows.max(1));
-        let per_chunk = rows.div_ceil(chunks);
-        let sums = space.sums.clear(&self.stream, chunks * total * total * size_of::<T>())?;
-        let g = space.g.reserve(&self.stream, 0)?;
+        let (stream, entries) = (&self.stream, total * total);
         let stride = if shape.small.is_some() { size } else { p };
-        let trusted = space.trusted.reserve(&self.stream, 0)?;
-        self.launch(
-            "tally",
-            &[sums, g, look.states, look.places, weights, trusted, look.offsets],
-            &[n, stride, stride * stride, total, rows, per_chunk, usize::from(directed)],
-            threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, B]),
-        )?;
-        self.add_chunks(shape, look, space, chunks, counts)
+        let trusted = space.trusted.reserve(stream, 0)?;
+        let kept = space.kept[1].reserve(stream, 0)?;
+        // Where derivatives lie, those of which rows, and where their states do.
+        let mut pieces = vec![(kept, 0, rows, *look)];
+        if shape.small.is_none() {
+            pieces.clear();
+            let lanes = space.lanes(shape, rows + usize::from(look.prior.is_some()));
+            for part in self.parts(shape, look, rows, lanes, &mut space.shares) {
+                let own = part.count - usize::from(part.look.prior.is_some());
+                pieces.push((part.share.g.reserve(stream, 0)?, part.first, own, part.look));
+            }
+        }
+        // Enough threads for the device, few enough tables.
+        let most = (MOST_SUMS / entries).clamp(1, 16);
+        let wanted = (1usize << 17).div_ceil(n * n).clamp(1, most).div_ceil(pieces.len());
+        let chunks = |rows: usize| wanted.min(rows).max(1);
+        let all = pieces.iter().map(|(_, _, rows, _)| chunks(*rows)).sum();
+        let sums = space.sums.clear(stream, all * entries * size_of::<T>())?;
+        let mut next = sums;
+        for (g, first, rows, look) in pieces {
+            let chunks = chunks(rows);
+            let weights = weights + (first * size_of::<T>()) as u64;
+            let trusted = trusted + first as u64;
+            self.launch(
+                "tally",
+                &[next, g, look.states, look.places, weights, trusted, look.offsets],
+                &[n, stride, stride * stride, total, rows, rows.div_ceil(chunks), usize::from(directed)],
+                threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, B]),
+            )?;
+            next += (chunks * entries * size_of::<T>()) as u64;
+        }
+        self.add_chunks(shape, look, space, all, counts)
     }
 
     fn add_chunks(
@@ -528,31 +737,83 @@ impl<T: CudaReal> Cuda<T> {
 }
 
 impl Space {
-    /// Room for what every block of every row leaves for the way back.
-    fn reserve_blocks<T: CudaReal>(
-        &mut self,
-        machine: &Cuda<T>,
-        shape: &Shape,
-        count: usize,
-    ) -> Result<(), CudaError> {
-        let squares = shape.blocks() * count * B * B * size_of::<T>();
-        let [green, up, down, leaves] = &mut self.small;
-        for (memory, bytes) in [(green, squares), (up, squares), (down, squares), (leaves, squares / B)] {
-            memory.reserve(&machine.stream, bytes)?;
+    /// Lanes that so many rows are spread over: as many as were fastest. Where it takes longer to start the work than to do it, and
+    /// it is not recorded, one.
+    fn lanes(&self, shape: &Shape, rows: usize) -> usize {
+        match rows > FEW_ROWS {
+            true => 2,
+            false if self.may_record && shape.n >= 1280 => LANES,
+            false => 1,
+        }
+    }
+}
+
+impl Look {
+    /// All that makes it the same work again, beside the memory of rows.
+    fn places(&self, way: u64, rows: usize, to: u64) -> Vec<u64> {
+        let prior = self.prior.unwrap_or(Prior { weights: 0, marginals: 0 });
+        let Self { rates, offsets, states, places, .. } = *self;
+        vec![way, rows as u64, to, rates, offsets, states, places, prior.weights, prior.marginals]
+    }
+}
+
+impl Part<'_> {
+    /// Where all of its memory lies.
+    fn places<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Vec<u64> {
+        let Share { q, g, pivots, inverses, small, zs, lifts, panels } = &mut *self.share;
+        let all = [q, g, pivots, inverses, lifts].into_iter().chain(small).chain(zs).chain(panels);
+        all.map(|memory| memory.place(machine)).collect()
+    }
+
+    /// Room for what is made on the way there.
+    fn reserve_forward<T: CudaReal>(&mut self, machine: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
+        let (stream, count, p) = (&machine.stream, self.count, shape.p);
+        let real = size_of::<T>();
+        let Share { q, pivots, inverses, small: [green, up, down, leaves], panels, .. } = &mut *self.share;
+        let squares = shape.blocks() * B * B;
+        for (memory, numbers) in [
+            (q, p * p),
+            (pivots, p),
+            (inverses, p),
+            (&mut panels[0], W * p),
+            (green, squares),
+            (up, squares),
+            (down, squares),
+            (leaves, squares / B),
+        ] {
+            memory.reserve(stream, count * numbers * real)?;
+        }
+        Ok(())
+    }
+
+    /// And on the way back.
+    fn reserve_backward<T: CudaReal>(&mut self, machine: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
+        let (stream, count, p) = (&machine.stream, self.count, shape.p);
+        let real = size_of::<T>();
+        let Share { g, zs: [z_out, z_in], lifts, panels: [_, entries, columns], .. } = &mut *self.share;
+        let parts = p.div_ceil(AT_ONCE) * B * B;
+        let only_directed = |numbers: usize| if shape.directed { numbers } else { 0 };
+        for (memory, numbers) in [
+            (g, p * p),
+            (lifts, B),
+            (z_out, parts),
+            (z_in, only_directed(parts)),
+            (entries, only_directed(W * p)),
+            (columns, only_directed(W * p)),
+        ] {
+            memory.reserve(stream, count * numbers * real)?;
         }
         Ok(())
     }
 
     /// Where that of a block lies: those of all rows together.
-    fn of_block<T: CudaReal>(
-        &mut self,
-        block: usize,
-        count: usize,
-        stream: &std::sync::Arc<cudarc::driver::CudaStream>,
-    ) -> Result<[u64; 4], CudaError> {
+    fn of_block<T: CudaReal>(&mut self, machine: &Cuda<T>, block: usize) -> Result<[u64; 4], CudaError> {
         let mut places = [0; 4];
-        for ((place, memory), size) in places.iter_mut().zip(&mut self.small).zip([B * B, B * B, B * B, B]) {
-            *place = memory.reserve(stream, 0)? + (block * count * size * size_of::<T>()) as u64;
+        for ((place, memory), size) in
+            places.iter_mut().zip(&mut self.share.small).zip([B * B, B * B, B * B, B])
+        {
+            let base = memory.reserve(&machine.stream, 0)?;
+            *place = base + (block * self.count * size * size_of::<T>()) as u64;
         }
         Ok(places)
     }

@@ -185,7 +185,7 @@ impl Whole {
                         threads([n.div_ceil(128), 1, 1], [128, 1]),
                     )?;
                     let edges = n * (n - 1) / 2;
-                    let some = threads([MAXIMA, 1, 1], [256, 1]);
+                    let some = threads([MAXIMA, 1, 1], [1024, 1]);
                     machine.launch("maxima", &[maxima, own], &[edges], some)?;
                     machine.launch(
                         "moat_tables",

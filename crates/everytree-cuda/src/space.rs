@@ -1,6 +1,6 @@
 //! Memory of the device that is kept from one batch to the next.
 
-use crate::engine::{CudaError, failed};
+use crate::engine::{Cuda, CudaError, failed};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, PinnedHostSlice};
 use std::sync::Arc;
 
@@ -57,6 +57,11 @@ impl Memory {
             self.held = Some(fresh.map_err(|error| failed("reserving memory of the GPU", error))?);
         }
         Ok(self.held.as_ref().map_or(0, |held| address(held, stream)))
+    }
+
+    /// Where it begins; 0 if there is nothing yet.
+    pub fn place<T>(&self, machine: &Cuda<T>) -> u64 {
+        self.held.as_ref().map_or(0, |held| address(held, &machine.stream))
     }
 
     /// Copies numbers to the device.

@@ -4,6 +4,7 @@
 //! in doubt: then nothing has been changed, and the host makes that step itself.
 
 use crate::engine::{Cuda, CudaError, threads};
+use crate::forest::FEW_ROWS;
 use crate::mixture::{Family, Rows, Whole, states_of};
 use crate::real::CudaReal;
 use crate::space::Memory;
@@ -50,6 +51,8 @@ struct Learner<'a, T: CudaReal> {
     regularisation: Regularisation,
     /// Rows whose memory fits into the device; found at the first step.
     at_once: Option<usize>,
+    /// Batches have a multiple of so many rows.
+    rounded: usize,
     /// Parameters in all.
     all: usize,
     /// Steps that Adam has made.
@@ -79,7 +82,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         unseen: &[Unseen],
         settings: &Settings,
     ) -> Result<Option<Self>, CudaError> {
-        let Some(whole) = Whole::new(machine, model)? else { return Ok(None) };
+        let Some(mut whole) = Whole::new(machine, model)? else { return Ok(None) };
         let stream = &machine.stream;
         let (n, total, all) = (whole.shape.n, whole.shape.total, model.size());
         let offsets = whole.offsets_here().to_vec();
@@ -98,12 +101,15 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             }
         };
         let counts = (0..whole.components()).map(|_| Default::default()).collect();
+        // Steps are made one after the other, by nobody else.
+        whole.parts.iter_mut().for_each(|part| part.space.may_record = true);
         let mut learner = Self {
             machine,
             whole,
             averaging: settings.averaging,
             regularisation: settings.regularisation,
             at_once: None,
+            rounded: if settings.batch <= FEW_ROWS { settings.batch.div_ceil(8).max(1) } else { 1 },
             all,
             made: 0,
             has_average: false,
@@ -137,7 +143,9 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let components = self.whole.components();
         let shape = self.whole.shape;
         let entries = shape.total * shape.total;
-        let rows = step.places.len();
+        // Work of the same size is the same work: some more rows, that weigh nothing, make it so more often.
+        let more = step.places.len().next_multiple_of(self.rounded) - step.places.len();
+        let rows = step.places.len() + more;
         let t = (self.made + 1) as f64;
         // 0.9 and 0.999 as in adam.rs.
         let Regularisation { shrinkage, smoothing } = self.regularisation;
@@ -151,8 +159,13 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             step.share * shrinkage,
         ];
         let mut bytes = Vec::with_capacity((SAID + rows) * 8 + rows * 4);
-        said.iter().chain(step.weights).for_each(|number| bytes.extend_from_slice(&number.to_ne_bytes()));
-        step.places.iter().for_each(|place| bytes.extend_from_slice(&place.to_ne_bytes()));
+        let nothing = std::iter::repeat_n(&0.0, more);
+        said.iter()
+            .chain(step.weights)
+            .chain(nothing)
+            .for_each(|number| bytes.extend_from_slice(&number.to_ne_bytes()));
+        let again = std::iter::repeat_n(&step.places[0], more);
+        step.places.iter().chain(again).for_each(|place| bytes.extend_from_slice(&place.to_ne_bytes()));
         let said = self.said.put(stream, &bytes)?;
         let weights = said + SAID as u64 * 8;
         let places = weights + rows as u64 * 8;

@@ -2,53 +2,40 @@
 // a batched matrix product. Blocks of B indices go from the last to the first, and come back from the first to the last.
 // Matrices have P numbers a row, a multiple of B. The undirected kind has rates below the diagonal only.
 
-// Rates of every row, by its states. q is rows × P × P.
+// Rates of every row, by its states. q is rows × P × P; a thread block of 32 × 8 has a square of B × B.
 extern "C" __global__ void fill_rates(
     REAL *q, const REAL *rates, const u16 *states, const int *places, const REAL *prior, int prior_row, int n, int size, int P, int S,
     int directed) {
     // Above the diagonal nobody looks.
-    if (!directed && blockIdx.x * blockDim.x > blockIdx.y * blockDim.y + blockDim.y - 1) return;
+    if (!directed && blockIdx.x > blockIdx.y) return;
     long long row = blockIdx.z;
-    int i = blockIdx.y * blockDim.y + threadIdx.y;
-    int j = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= P || j >= P) return;
+    int j = blockIdx.x * B + threadIdx.x;
     bool is_prior = row == prior_row;
     const u16 *own = is_prior ? states : states_of(states, places, row, n);
-    REAL rate = 0;
-    if (i < size && j < size) {
-        // The variables that it goes from and to; the root's rate lies on the diagonal of the tables.
-        int v = directed ? i - 1 : i, u = directed ? (j == 0 ? i - 1 : j - 1) : j;
-        bool any = directed ? i > 0 && i != j : j < i;
-        if (any) rate = is_prior ? prior[(long long)v * n + u] : rates[(long long)own[v] * S + own[u]];
-    }
-    q[row * P * P + (long long)i * P + j] = rate;
-}
-
-// What a thread block shares about the B vertices it works on; names as in block.rs.
-struct Block {
-    REAL rates[B][B + 1];
-    REAL up[B][B + 1];
-    REAL down[B][B + 1];
-    REAL up_inverse[B][B + 1];
-    REAL down_inverse[B][B + 1];
-    REAL outside[B];
-    REAL inverse[B];
-};
-
-// (1 − up)⁻¹ and (1 − down)⁻¹; all threads of the block. A row that is done is added to all that need it, at once: one multiplication
-// a thread and step.
-__device__ void invert(Block &s, int low, int high) {
-    int i = threadIdx.y, j = threadIdx.x;
-    s.up_inverse[i][j] = i == j && i >= low && i < high ? (REAL)1 : (REAL)0;
-    s.down_inverse[i][j] = i == j && i >= low && i < high ? (REAL)1 : (REAL)0;
-    __syncthreads();
-    for (int step = 0; step < high - low; step++) {
-        int last = high - 1 - step, first = low + step;
-        if (i < last) s.up_inverse[i][j] += s.up[i][last] * s.up_inverse[last][j];
-        if (i > first) s.down_inverse[i][j] += s.down[i][first] * s.down_inverse[first][j];
-        __syncthreads();
+    REAL *to = q + row * P * P;
+    // The variable that it goes to; the root's rate lies on the diagonal of the tables.
+    int u = directed ? j - 1 : j;
+    int column = j < size && u >= 0 ? (is_prior ? u : own[u]) : 0;
+#pragma unroll
+    for (int part = 0; part < 4; part++) {
+        int i = blockIdx.y * B + part * 8 + threadIdx.y;
+        int v = directed ? i - 1 : i;
+        bool any = i < size && j < size && (directed ? i > 0 && i != j : j < i);
+        REAL rate = 0;
+        if (any) {
+            int line = is_prior ? v : own[v];
+            int at = directed && j == 0 ? line : column;
+            rate = is_prior ? prior[(long long)line * n + at] : rates[(long long)line * S + at];
+        }
+        to[(long long)i * P + j] = rate;
     }
 }
+
+// The first eight warps wait for each other: what goes one vertex after the other is theirs, four rows each, in registers. The others
+// help with what goes at once.
+#define FEW 8
+#define EACH (B / FEW)
+__device__ __forceinline__ void few_together() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
 // Sum of rates to what lies outside, one warp a vertex; several loads at once.
 __device__ REAL sum_outside(const REAL *q, int start, int low, int high, int P) {
@@ -70,67 +57,107 @@ __device__ REAL sum_outside(const REAL *q, int start, int low, int high, int P) 
 }
 
 // Eliminates the vertices of one block: pivots, their reciprocals, green; up and down stay in the block's own square of q. What coming
-// back needs is put aside, too: both triangular inverses, and the probabilities of leaving straight away.
-extern "C" __global__ void eliminate_block(
+// back needs is put aside, too: both triangular inverses, and the probabilities of leaving straight away. Names as in block.rs.
+extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
     REAL *all_q, REAL *pivots, REAL *inverses, REAL *greens, REAL *up_inverses, REAL *down_inverses, REAL *exits, int start, int low,
     int high, int P, int directed) {
-    __shared__ Block s;
+    __shared__ REAL rates[B][B + 1], up[B][B + 1], down[B][B + 1], up_inverse[B][B + 1], down_inverse[B][B + 1];
+    __shared__ REAL outside[B], inverse[B], turn[2][B], turn_outside[2], turn_down[2][B];
     long long row = blockIdx.x;
     REAL *q = all_q + row * P * P;
     int i = threadIdx.y, j = threadIdx.x;
     bool inside = i >= low && i < high && j >= low && j < high;
     REAL rate = inside && i != j && (directed || j < i) ? q[(long long)(start + i) * P + start + j] : (REAL)0;
     if (directed) {
-        s.rates[i][j] = rate;
+        rates[i][j] = rate;
     } else {
-        if (j <= i) s.rates[i][j] = rate;
-        if (j < i) s.rates[j][i] = rate;
+        if (j <= i) rates[i][j] = rate;
+        if (j < i) rates[j][i] = rate;
     }
-    s.up[i][j] = 0;
-    s.down[i][j] = 0;
-    if (i == 0) s.inverse[j] = 0;
-    REAL outside = sum_outside(q, start, low, high, P);
-    if (j == 0) s.outside[i] = outside;
+    up[i][j] = 0;
+    down[i][j] = 0;
+    REAL sum = sum_outside(q, start, low, high, P);
+    if (j == 0) outside[i] = sum;
+    if (i == 0) inverse[j] = 0;
     __syncthreads();
-    for (int k = low; k < high; k++) {
-        // Every warp for itself: the same sum in the same order.
-        REAL rate = j > k && j < high ? s.rates[k][j] : (REAL)0;
-        REAL pivot = s.outside[k] + warp_sum(rate);
-        REAL inverse = (REAL)1 / pivot;
-        REAL step = rate * inverse;
-        REAL in = i > k && i < high ? s.rates[i][k] : (REAL)0;
-        REAL out = s.outside[k] * inverse;
-        __syncthreads();
-        if (i == k) {
-            s.up[k][j] = step;
-            if (j == 0) {
-                s.inverse[k] = inverse;
-                pivots[row * P + start + k] = pivot;
-            }
-        } else if (i > k && i < high) {
-            if (j > k) s.rates[i][j] += in * step;
-            if (j == 0) {
-                s.down[i][k] = in * inverse;
-                s.outside[i] += in * out;
+    if (i < FEW) {
+        REAL own[EACH], out_of[EACH];
+        for (int r = 0; r < EACH; r++) {
+            own[r] = rates[i + FEW * r][j];
+            out_of[r] = outside[i + FEW * r];
+        }
+        if (i == low % FEW) {
+            turn[low & 1][j] = own[low / FEW];
+            if (j == 0) turn_outside[low & 1] = out_of[low / FEW];
+        }
+        for (int k = low; k < high; k++) {
+            few_together();
+            // Every warp for itself: the same sum in the same order.
+            REAL rate = j > k && j < high ? turn[k & 1][j] : (REAL)0;
+            REAL away = turn_outside[k & 1];
+            REAL pivot = away + warp_sum(rate);
+            REAL over = (REAL)1 / pivot;
+            REAL step = rate * over, out = away * over;
+#pragma unroll
+            for (int r = 0; r < EACH; r++) {
+                int line = i + FEW * r;
+                REAL in = __shfl_sync(ALL, own[r], k);
+                if (line > k && line < high) {
+                    own[r] += in * step;
+                    out_of[r] += in * out;
+                    if (j == 0) down[line][k] = in * over;
+                    if (line == k + 1) {
+                        turn[line & 1][j] = own[r];
+                        if (j == 0) turn_outside[line & 1] = out_of[r];
+                    }
+                } else if (line == k) {
+                    up[k][j] = step;
+                    if (j == 0) {
+                        inverse[k] = over;
+                        pivots[row * P + start + k] = pivot;
+                    }
+                }
             }
         }
-        __syncthreads();
+        few_together();
+        // (1 − up)⁻¹ and (1 − down)⁻¹: a row that is done is added to all that need it.
+        REAL above[EACH], below[EACH];
+        for (int r = 0; r < EACH; r++) {
+            int line = i + FEW * r;
+            above[r] = below[r] = line == j && line >= low && line < high ? (REAL)1 : (REAL)0;
+            if (line == high - 1) turn[0][j] = above[r];
+            if (line == low) turn_down[0][j] = below[r];
+        }
+        for (int step = 0; step < high - low; step++) {
+            few_together();
+            int last = high - 1 - step, first = low + step;
+            REAL of_last = turn[step & 1][j], of_first = turn_down[step & 1][j];
+#pragma unroll
+            for (int r = 0; r < EACH; r++) {
+                int line = i + FEW * r;
+                if (line < last) above[r] += up[line][last] * of_last;
+                if (line > first) below[r] += down[line][first] * of_first;
+                if (line == last - 1) turn[(step + 1) & 1][j] = above[r];
+                if (line == first + 1) turn_down[(step + 1) & 1][j] = below[r];
+            }
+        }
+        for (int r = 0; r < EACH; r++) {
+            up_inverse[i + FEW * r][j] = above[r];
+            down_inverse[i + FEW * r][j] = below[r];
+        }
     }
-    if (inside) q[(long long)(start + i) * P + start + j] = j > i ? s.up[i][j] : s.down[i][j];
-    if (i == 0) inverses[row * P + start + j] = s.inverse[j];
-    invert(s, low, high);
-    REAL green = 0;
-    if (i >= low && i < high)
-        for (int l = i; l < high; l++) green += s.up_inverse[i][l] * s.inverse[l] * s.down_inverse[l][j];
-    greens[row * B * B + i * B + j] = green;
-    up_inverses[row * B * B + i * B + j] = s.up_inverse[i][j];
-    down_inverses[row * B * B + i * B + j] = s.down_inverse[i][j];
-    // Of the sums as they were before the block was eliminated.
-    if (j == 0) s.outside[i] = outside;
     __syncthreads();
-    REAL part = i >= low && i < high && j >= low && j <= i ? s.down_inverse[i][j] * s.outside[j] : (REAL)0;
+    if (inside) q[(long long)(start + i) * P + start + j] = j > i ? up[i][j] : down[i][j];
+    if (i == 0) inverses[row * P + start + j] = inverse[j];
+    REAL green = 0;
+#pragma unroll 8
+    for (int l = 0; l < B; l++) green += up_inverse[i][l] * inverse[l] * down_inverse[l][j];
+    greens[row * B * B + i * B + j] = green;
+    up_inverses[row * B * B + i * B + j] = up_inverse[i][j];
+    down_inverses[row * B * B + i * B + j] = down_inverse[i][j];
+    REAL part = i >= low && i < high && j >= low && j <= i ? down_inverse[i][j] * outside[j] : (REAL)0;
     REAL total = warp_sum(part);
-    if (j == 0) exits[row * B + i] = total * s.inverse[i];
+    if (j == 0) exits[row * B + i] = total * inverse[i];
 }
 
 // Products of 32 × 32 numbers over many: z[k][l] = Σ_i a[k][i] b[l][i], or with both transposed. A thread block takes AT_ONCE of the i;
@@ -143,19 +170,21 @@ extern "C" __global__ void narrow_products(
     int first = blockIdx.x * AT_ONCE, count = min(AT_ONCE, along - first);
     const REAL *of_a = a + (long long)blockIdx.y * a_matrix, *of_b = b + (long long)blockIdx.y * b_matrix;
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    if (transposed) {
-        for (int i = warp; i < AT_ONCE; i += 8) {
-            bool there = i < count;
-            left[lane][i] = there ? of_a[(long long)(first + i) * a_stride + lane] : (REAL)0;
-            right[lane][i] = there ? of_b[(long long)(first + i) * b_stride + lane] : (REAL)0;
-        }
-    } else {
-        for (int k = warp; k < B; k += 8)
-            for (int i = lane; i < AT_ONCE; i += 32) {
-                bool there = i < count;
-                left[k][i] = there ? of_a[(long long)k * a_stride + first + i] : (REAL)0;
-                right[k][i] = there ? of_b[(long long)k * b_stride + first + i] : (REAL)0;
-            }
+    // All of it is on its way at once.
+    REAL of_left[16], of_right[16];
+#pragma unroll
+    for (int part = 0; part < 16; part++) {
+        int k = transposed ? lane : warp + 8 * (part >> 2), i = transposed ? warp + 8 * part : lane + 32 * (part & 3);
+        long long at_a = transposed ? (long long)(first + i) * a_stride + k : (long long)k * a_stride + first + i;
+        long long at_b = transposed ? (long long)(first + i) * b_stride + k : (long long)k * b_stride + first + i;
+        of_left[part] = i < count ? of_a[at_a] : (REAL)0;
+        of_right[part] = i < count ? of_b[at_b] : (REAL)0;
+    }
+#pragma unroll
+    for (int part = 0; part < 16; part++) {
+        int k = transposed ? lane : warp + 8 * (part >> 2), i = transposed ? warp + 8 * part : lane + 32 * (part & 3);
+        left[k][i] = of_left[part];
+        right[k][i] = of_right[part];
     }
     __syncthreads();
     // Rows k and k + 16, columns l and l + 16.
@@ -179,15 +208,16 @@ extern "C" __global__ void narrow_products(
 // The sum of the parts of one result.
 __device__ REAL sum_parts(const REAL *parts, long long row, int count, int place) {
     REAL sum = 0;
+#pragma unroll 8
     for (int part = 0; part < count; part++) sum += parts[(row * count + part) * B * B + place];
     return sum;
 }
 
 // Resistances between the vertices of a block, and the lift of each; see undirected.rs.
-extern "C" __global__ void bring_back_undirected(
+extern "C" __global__ void __launch_bounds__(1024) bring_back_undirected(
     const REAL *all_q, REAL *all_r, const REAL *inverses, const REAL *down_inverses, const REAL *exits, const REAL *z_parts,
     REAL *lifts, int start, int low, int high, int P, int parts) {
-    __shared__ REAL up[B][B + 1], down[B][B + 1], r[B][B + 1], found[B][B + 1];
+    __shared__ REAL up[B][B + 1], down[B][B + 1], r[B][B + 1], found[B][B + 1], turn[2][B];
     __shared__ REAL inverse[B], exit_[B], lift[B], own[B];
     long long row = blockIdx.x;
     const REAL *q = all_q + row * P * P;
@@ -201,7 +231,6 @@ extern "C" __global__ void bring_back_undirected(
     if (i == 0) {
         inverse[j] = inverses[row * P + start + j];
         exit_[j] = exits[row * B + j];
-        lift[j] = 0;
     }
     __syncthreads();
     // What comes from outside: Σ_i u_k[i] y[l][i]
@@ -215,30 +244,46 @@ extern "C" __global__ void bring_back_undirected(
     __syncthreads();
     found[i][j] = 0;
     __syncthreads();
-    for (int k = high - 1; k >= low; k--) {
-        // Every warp finishes row k for itself, and adds it to its own.
-        bool later = j > k && j < high;
-        REAL steps = up[k][j], lifted = lift[j];
-        REAL carried = warp_sum(steps * lifted);
-        REAL s = later ? r[k][j] + exit_[k] * lifted : (REAL)0;
-        REAL twice = own[k] + exit_[k] * carried + warp_sum(steps * s);
-        REAL t = inverse[k] - (REAL)0.5 * twice;
-        REAL resistance = later ? s + t : (REAL)0;
-        if (i < k) {
-            REAL across = warp_sum(up[i][j] * resistance);
-            if (later) r[i][j] += up[i][k] * resistance;
-            else if (j == k) r[i][k] += across;
+    if (i < FEW) {
+        REAL known[EACH], steps[EACH], lifted = 0;
+        for (int n = 0; n < EACH; n++) {
+            known[n] = r[i + FEW * n][j];
+            steps[n] = up[i + FEW * n][j];
         }
-        __syncthreads();
-        if (i == k) {
-            if (later) {
-                found[k][j] = resistance;
-                found[j][k] = resistance;
+        if (i == (high - 1) % FEW) turn[(high - 1) & 1][j] = known[(high - 1) / FEW];
+        for (int k = high - 1; k >= low; k--) {
+            few_together();
+            // Every warp finishes row k for itself, and adds it to its own.
+            bool later = j > k && j < high;
+            REAL steps_k = up[k][j];
+            REAL s = later ? turn[k & 1][j] + exit_[k] * lifted : (REAL)0;
+            REAL carried = warp_sum(steps_k * lifted);
+            REAL twice = own[k] + exit_[k] * carried + warp_sum(steps_k * s);
+            REAL t = inverse[k] - (REAL)0.5 * twice;
+            REAL resistance = later ? s + t : (REAL)0;
+            REAL across[EACH];
+#pragma unroll
+            for (int n = 0; n < EACH; n++) across[n] = warp_sum(steps[n] * resistance);
+#pragma unroll
+            for (int n = 0; n < EACH; n++) {
+                int line = i + FEW * n;
+                REAL to_k = __shfl_sync(ALL, steps[n], k);
+                if (line < k) {
+                    if (later) known[n] += to_k * resistance;
+                    else if (j == k) known[n] += across[n];
+                    if (line == k - 1) turn[line & 1][j] = known[n];
+                } else if (line == k) {
+                    if (later) {
+                        found[k][j] = resistance;
+                        found[j][k] = resistance;
+                    }
+                }
             }
-            if (j == 0) lift[k] = t + carried;
+            if (j == k) lifted = t + carried;
         }
-        __syncthreads();
+        if (i == 0) lift[j] = lifted;
     }
+    __syncthreads();
     REAL *to = all_r + row * P * P;
     REAL own_entry = inside ? found[i][j] : (REAL)0;
     // The first block has the root in its first place.
@@ -248,29 +293,32 @@ extern "C" __global__ void bring_back_undirected(
     if (i == 0) lifts[row * B + j] = lift[j];
 }
 
-// Lifts the rows of a block, and writes them as columns, too.
+// Lifts the rows of a block, and writes them as columns, too. 32 × 8 threads.
 extern "C" __global__ void spread_block(REAL *all_r, const REAL *lifts, int start, int P) {
     __shared__ REAL tile[B][B + 1];
     REAL *r = all_r + (long long)blockIdx.y * P * P;
     int first = blockIdx.x * B;
-    for (int k = threadIdx.y; k < B; k += blockDim.y) {
+#pragma unroll
+    for (int part = 0; part < 4; part++) {
+        int k = threadIdx.y + 8 * part;
         REAL *at = r + (long long)(start + k) * P + first + threadIdx.x;
         REAL lifted = *at + lifts[(long long)blockIdx.y * B + k];
         *at = lifted;
         tile[k][threadIdx.x] = lifted;
     }
     __syncthreads();
-    for (int i = threadIdx.y; i < B; i += blockDim.y) r[(long long)(first + i) * P + start + threadIdx.x] = tile[threadIdx.x][i];
+#pragma unroll
+    for (int i = threadIdx.y; i < B; i += 8) r[(long long)(first + i) * P + start + threadIdx.x] = tile[threadIdx.x][i];
 }
 
 // Derivatives between the vertices of a block, and what is to be added to its rows; the directed kind. Before: the rows of g hold y up
 // to `start`, x is in `columns`, W numbers a row of it. After: g has the rows and the columns of the block.
-extern "C" __global__ void bring_back_directed(
+extern "C" __global__ void __launch_bounds__(1024) bring_back_directed(
     const REAL *all_q, REAL *all_g, const REAL *inverses, const REAL *up_inverses, const REAL *down_inverses, const REAL *exits,
     const REAL *z_outs, const REAL *z_ins, const REAL *columns, int start, int low, int high, int P, int W, int parts) {
     // rows_in and rows_out: rows of derivatives into and out of a vertex of the block, as far as they are known.
     __shared__ REAL up[B][B + 1], down[B][B + 1], rows_in[B][B + 1], rows_out[B][B + 1], g[B][B + 1];
-    __shared__ REAL inverse[B], exit_[B], lift[B], own_in[B];
+    __shared__ REAL turn_in[2][B], turn_out[2][B], inverse[B], exit_[B], lift[B], own_in[B];
     long long row = blockIdx.x;
     const REAL *q = all_q + row * P * P;
     REAL *own = all_g + row * P * P;
@@ -287,7 +335,6 @@ extern "C" __global__ void bring_back_directed(
     if (i == 0) {
         inverse[j] = inverses[row * P + start + j];
         exit_[j] = exits[row * B + j];
-        lift[j] = 0;
     }
     __syncthreads();
     REAL in = 0, out = 0;
@@ -306,36 +353,59 @@ extern "C" __global__ void bring_back_directed(
     rows_out[i][j] = out;
     if (i == j) own_in[i] = in;
     __syncthreads();
-    for (int k = high - 1; k >= low; k--) {
-        // Every warp finishes row k for itself, and adds it to its own.
-        bool later = j > k && j < high;
-        REAL to = later ? rows_out[k][j] + exit_[k] * lift[j] : (REAL)0;
-        REAL into = later ? down[j][k] : (REAL)0;
-        REAL less = warp_sum(into * to);
-        REAL carried = warp_sum(into * lift[j]);
-        REAL t = inverse[k] - own_in[k] - less;
-        REAL from = later ? rows_in[k][j] + t : (REAL)0;
-        if (i < k) {
-            REAL across_out = warp_sum(up[i][j] * from);
-            REAL across_in = warp_sum(later ? down[j][i] * to : (REAL)0);
-            if (later) {
-                rows_out[i][j] += up[i][k] * to;
-                rows_in[i][j] += down[k][i] * from;
-            } else if (j == k) {
-                rows_out[i][k] += across_out;
-                rows_in[i][k] += across_in;
-            }
+    if (i < FEW) {
+        REAL into_rows[EACH], out_rows[EACH], steps[EACH], lifted = 0;
+        for (int n = 0; n < EACH; n++) {
+            into_rows[n] = rows_in[i + FEW * n][j];
+            out_rows[n] = rows_out[i + FEW * n][j];
+            steps[n] = up[i + FEW * n][j];
         }
-        __syncthreads();
-        if (i == k) {
-            if (later) {
-                g[k][j] = from;
-                g[j][k] = to;
-            }
-            if (j == 0) lift[k] = t + carried;
+        if (i == (high - 1) % FEW) {
+            turn_in[(high - 1) & 1][j] = into_rows[(high - 1) / FEW];
+            turn_out[(high - 1) & 1][j] = out_rows[(high - 1) / FEW];
         }
-        __syncthreads();
+        for (int k = high - 1; k >= low; k--) {
+            few_together();
+            // Every warp finishes row k for itself, and adds it to its own.
+            bool later = j > k && j < high;
+            REAL to = later ? turn_out[k & 1][j] + exit_[k] * lifted : (REAL)0;
+            REAL into = later ? down[j][k] : (REAL)0;
+            REAL less = warp_sum(into * to);
+            REAL carried = warp_sum(into * lifted);
+            REAL t = inverse[k] - own_in[k] - less;
+            REAL from = later ? turn_in[k & 1][j] + t : (REAL)0;
+            REAL across_out[EACH], across_in[EACH];
+#pragma unroll
+            for (int n = 0; n < EACH; n++) {
+                across_out[n] = warp_sum(steps[n] * from);
+                across_in[n] = warp_sum(later ? down[j][i + FEW * n] * to : (REAL)0);
+            }
+#pragma unroll
+            for (int n = 0; n < EACH; n++) {
+                int line = i + FEW * n;
+                REAL to_k = __shfl_sync(ALL, steps[n], k);
+                if (line < k) {
+                    if (later) {
+                        out_rows[n] += to_k * to;
+                        into_rows[n] += down[k][line] * from;
+                    } else if (j == k) {
+                        out_rows[n] += across_out[n];
+                        into_rows[n] += across_in[n];
+                    }
+                    if (line == k - 1) {
+                        turn_in[line & 1][j] = into_rows[n];
+                        turn_out[line & 1][j] = out_rows[n];
+                    }
+                } else if (line == k && later) {
+                    g[k][j] = from;
+                    g[j][k] = to;
+                }
+            }
+            if (j == k) lifted = t + carried;
+        }
+        if (i == 0) lift[j] = lifted;
     }
+    __syncthreads();
     if (inside) own[(long long)(start + i) * P + start + j] = g[i][j];
     if (start > 0) {
         if (i < high)

@@ -16,20 +16,25 @@ extern "C" __global__ void tally(
     bool small = offsets[v + 1] - v0 <= 2 && offsets[u + 1] - u0 <= 2;
     int at = directed ? (v + 1) * P + (u == v ? 0 : u + 1) : v * P + u;
     REAL few[4] = {0, 0, 0, 0};
-    for (int row = first; row < last; row++) {
-        REAL weight = weights[row];
-        if (weight == 0 || !trusted[row]) continue;
-        REAL share = weight * g[(long long)row * matrix + at];
-        const u16 *codes = states_of(states, places, row, n);
-        int a = codes[v], b = codes[u];
-        if (small) {
-            int place = (a - v0) * 2 + (b - u0);
+    if (small) {
+#pragma unroll 8
+        for (int row = first; row < last; row++) {
+            const u16 *codes = states_of(states, places, row, n);
+            REAL weight = weights[row], derivative = g[(long long)row * matrix + at];
+            int place = (codes[v] - v0) * 2 + (codes[u] - u0);
+            // What cannot be vouched for may be anything.
+            REAL share = trusted[row] && weight != 0 ? weight * derivative : (REAL)0;
             few[0] += place == 0 ? share : (REAL)0;
             few[1] += place == 1 ? share : (REAL)0;
             few[2] += place == 2 ? share : (REAL)0;
             few[3] += place == 3 ? share : (REAL)0;
-        } else {
-            own[(long long)a * S + b] += share;
+        }
+    } else {
+        for (int row = first; row < last; row++) {
+            REAL weight = weights[row];
+            if (weight == 0 || !trusted[row]) continue;
+            const u16 *codes = states_of(states, places, row, n);
+            own[(long long)codes[v] * S + codes[u]] += weight * g[(long long)row * matrix + at];
         }
     }
     if (small)

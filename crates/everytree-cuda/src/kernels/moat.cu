@@ -89,16 +89,17 @@ extern "C" __global__ void moat_margins(
     }
 }
 
-// The largest of many numbers: one for every thread block.
+// The largest of many numbers: one for every thread block of 1024.
 extern "C" __global__ void maxima(double *out, const double *numbers, int count) {
-    __shared__ double most[8];
+    __shared__ double most[32];
     double own = -1e308;
+#pragma unroll 4
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) own = fmax(own, numbers[i]);
     for (int lane = 16; lane > 0; lane >>= 1) own = fmax(own, __shfl_xor_sync(ALL, own, lane));
     if ((threadIdx.x & 31) == 0) most[threadIdx.x >> 5] = own;
     __syncthreads();
     if (threadIdx.x == 0) {
-        for (int warp = 1; warp < 8; warp++) own = fmax(own, most[warp]);
+        for (int warp = 1; warp < 32; warp++) own = fmax(own, most[warp]);
         out[blockIdx.x] = own;
     }
 }

@@ -33,9 +33,10 @@ template <int NC> __device__ void undirected(
     REAL *kept, REAL *derivatives, double *logs, u8 *trusted, REAL *sums, const REAL *weights, const REAL *rates, const u16 *states, const int *places,
     const REAL *prior, REAL *marginals, int prior_row, int n, int S, int rows, int stage) {
     int ld = n | 1;
-    REAL *q = (REAL *)shared_memory, *x = q + n * ld;
-    u16 *own = (u16 *)(x + n);
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    // Mean resistances, and sums over the vertices that a warp has.
+    REAL *q = (REAL *)shared_memory, *x = q + n * ld, *parts = x + n;
+    u16 *own = (u16 *)(parts + warps * n);
     REAL *table = sums + (long long)blockIdx.x * S * S;
     for (int row = blockIdx.x; row < rows; row += gridDim.x) {
         bool is_prior = row == prior_row;
@@ -86,19 +87,27 @@ template <int NC> __device__ void undirected(
             // Effective resistances, in the place of the factors; see undirected.rs.
             if (threadIdx.x == 0) q[0] = 0;
             for (int k = 1; k < n; k++) {
-                REAL inverse = (REAL)1 / q[k * ld + k], step[NC];
+                REAL inverse = (REAL)1 / q[k * ld + k], step[NC], part[NC];
 #pragma unroll
                 for (int c = 0; c < NC; c++) {
                     int j = lane + 32 * c;
                     step[c] = j < k ? q[k * ld + j] * inverse : (REAL)0;
+                    part[c] = 0;
                 }
                 for (int i = warp; i < k; i += warps) {
-                    REAL sum = 0;
+                    REAL to_i = q[k * ld + i] * inverse;
 #pragma unroll
                     for (int c = 0; c < NC; c++)
-                        if (lane + 32 * c < k) sum += step[c] * q[i * ld + lane + 32 * c];
-                    sum = warp_sum(sum);
-                    if (lane == 0) x[i] = sum;
+                        if (lane + 32 * c < k) part[c] += to_i * q[i * ld + lane + 32 * c];
+                }
+#pragma unroll
+                for (int c = 0; c < NC; c++)
+                    if (lane + 32 * c < k) parts[warp * n + lane + 32 * c] = part[c];
+                __syncthreads();
+                for (int j = threadIdx.x; j < k; j += blockDim.x) {
+                    REAL sum = 0;
+                    for (int other = 0; other < warps; other++) sum += parts[other * n + j];
+                    x[j] = sum;
                 }
                 __syncthreads();
                 REAL twice = 0;
@@ -259,7 +268,7 @@ template <int NC> __device__ void directed(
 }
 
 #define ROWS(NAME, KIND, NC)                                                                                                  \
-    extern "C" __global__ void NAME(                                                                                          \
+    extern "C" __global__ void __launch_bounds__(512) NAME(                                                                   \
         REAL *kept, REAL *derivatives, double *logs, u8 *trusted, REAL *sums, const REAL *weights, const REAL *rates, const u16 *states,         \
         const int *places, const REAL *prior, REAL *marginals, int prior_row, int n, int S, int rows, int stage) {            \
         KIND<NC>(                                                                                                             \
@@ -268,7 +277,7 @@ template <int NC> __device__ void directed(
 
 ROWS(undirected_1, undirected, 1)
 ROWS(undirected_4, undirected, 4)
-ROWS(undirected_8, undirected, 8)
+ROWS(undirected_5, undirected, 5)
 ROWS(directed_1, directed, 1)
 ROWS(directed_4, directed, 4)
-ROWS(directed_8, directed, 8)
+ROWS(directed_5, directed, 5)
