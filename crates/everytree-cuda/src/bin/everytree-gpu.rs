@@ -387,7 +387,7 @@ fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
             })?;
             let cpu = Cpu::<f64>::new().keeping(0);
             // The processor has more than enough to do with some of them.
-            let some = rows.select(0..(rows.rows() / 10).max(64));
+            let some = rows.select(0..(rows.rows() / 10).max(512));
             let begin = Instant::now();
             log_likelihoods(&model, &some, &cpu).map_err(words)?;
             let on_cpu = some.rows() as f64 / begin.elapsed().as_secs_f64();

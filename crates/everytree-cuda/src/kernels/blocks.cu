@@ -37,23 +37,29 @@ extern "C" __global__ void fill_rates(
 #define EACH (B / FEW)
 __device__ __forceinline__ void few_together() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
-// Sum of rates to what lies outside, one warp a vertex; several loads at once.
+// As many numbers as are loaded at once.
+#define PACK ((int)(16 / sizeof(REAL)))
+struct __align__(16) Pack {
+    REAL numbers[PACK];
+};
+
+// Sum of rates to what lies outside, one warp a vertex; several loads at once. Rows begin at multiples of B, and so does a block.
 __device__ REAL sum_outside(const REAL *q, int start, int low, int high, int P) {
     int i = threadIdx.y, j = threadIdx.x;
-    REAL sums[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    REAL sums[PACK] = {};
     if (i >= low && i < high) {
         const REAL *row = q + (long long)(start + i) * P;
-        if (start > 0) {
-            int c = j;
-            for (; c + 7 * B < start; c += 8 * B)
-#pragma unroll
-                for (int part = 0; part < 8; part++) sums[part] += row[c + part * B];
-            for (; c < start; c += B) sums[0] += row[c];
-        } else if (j == 0) {
-            sums[0] = row[0];
+        const Pack *packs = (const Pack *)row;
+        if (start == 0 && j == 0) sums[0] = row[0];
+#pragma unroll 8
+        for (int c = j; c < start / PACK; c += B) {
+            Pack pack = packs[c];
+            for (int part = 0; part < PACK; part++) sums[part] += pack.numbers[part];
         }
     }
-    return warp_sum(((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])));
+    REAL sum = sums[0];
+    for (int part = 1; part < PACK; part++) sum += sums[part];
+    return warp_sum(sum);
 }
 
 // Eliminates the vertices of one block: pivots, their reciprocals, green; up and down stay in the block's own square of q. What coming
@@ -62,6 +68,8 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
     REAL *all_q, REAL *pivots, REAL *inverses, REAL *greens, REAL *up_inverses, REAL *down_inverses, REAL *exits, int start, int low,
     int high, int P, int directed) {
     __shared__ REAL rates[B][B + 1], up[B][B + 1], down[B][B + 1], up_inverse[B][B + 1], down_inverse[B][B + 1];
+    // down_inverse times the reciprocals of the pivots, in the place of rates that nobody needs any more.
+    REAL(*scaled)[B + 1] = rates;
     __shared__ REAL outside[B], inverse[B], turn[2][B], turn_outside[2], turn_down[2][B];
     long long row = blockIdx.x;
     REAL *q = all_q + row * P * P;
@@ -144,6 +152,7 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
         for (int r = 0; r < EACH; r++) {
             up_inverse[i + FEW * r][j] = above[r];
             down_inverse[i + FEW * r][j] = below[r];
+            scaled[i + FEW * r][j] = inverse[i + FEW * r] * below[r];
         }
     }
     __syncthreads();
@@ -151,7 +160,7 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
     if (i == 0) inverses[row * P + start + j] = inverse[j];
     REAL green = 0;
 #pragma unroll 8
-    for (int l = 0; l < B; l++) green += up_inverse[i][l] * inverse[l] * down_inverse[l][j];
+    for (int l = 0; l < B; l++) green += up_inverse[i][l] * scaled[l][j];
     greens[row * B * B + i * B + j] = green;
     up_inverses[row * B * B + i * B + j] = up_inverse[i][j];
     down_inverses[row * B * B + i * B + j] = down_inverse[i][j];
@@ -236,7 +245,9 @@ extern "C" __global__ void __launch_bounds__(1024) bring_back_undirected(
     // What comes from outside: Σ_i u_k[i] y[l][i]
     REAL step = 0;
     if (rest && i >= low && i < high) {
-        for (int l = low; l <= i; l++) step += down[i][l] * found[l][j];
+        // Above the diagonal there is nothing.
+#pragma unroll 8
+        for (int l = 0; l < B; l++) step += down[i][l] * found[l][j];
         step *= inverse[i];
     }
     r[i][j] = step;
@@ -339,7 +350,8 @@ extern "C" __global__ void __launch_bounds__(1024) bring_back_directed(
     __syncthreads();
     REAL in = 0, out = 0;
     if (rest && i >= low && i < high) {
-        for (int l = low; l <= i; l++) {
+#pragma unroll 8
+        for (int l = 0; l < B; l++) {
             in += up[l][i] * rows_in[l][j];
             out += down[i][l] * rows_out[j][l];
         }
