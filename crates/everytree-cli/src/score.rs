@@ -7,7 +7,7 @@ use clap::Args;
 use everytree::file::{ModelFile, write_through};
 use everytree::infer::{AskedModel, Estimate};
 use everytree::schema::Schema;
-use everytree_tasks::{Scoring, count};
+use everytree_tasks::{DeviceChoice, Machine, Scorer, Scoring, count};
 use serde_json::{Value, json};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -55,6 +55,9 @@ pub struct Score {
     seed: u64,
     #[command(flatten)]
     text: TextArguments,
+    /// Where complete rows are scored: auto (a GPU where there is one, from 128 columns on), cpu, cuda or cuda:N.
+    #[arg(long, default_value = "auto", value_name = "auto|cpu|cuda[:N]", hide_default_value = true)]
+    device: DeviceChoice,
     /// Threads. Default: all.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -74,7 +77,10 @@ impl Score {
         use_threads(self.threads)?;
         let file = ModelFile::load(&self.model)?;
         let asked = file.model.asked()?;
-        let mut scores = self.scores(&file.schema, &asked)?;
+        let note = |text: String| note!("{text}");
+        let machine = Machine::find(self.device, file.schema.variables.len(), &note)?;
+        let scorer = Scorer::new(&machine, &file.model, &note)?;
+        let mut scores = self.scores(&file.schema, &asked, &scorer)?;
         match &self.out {
             Some(path) => {
                 write_through(path, |out| scores.write(out)).with_context(|| path.display().to_string())??
@@ -93,7 +99,7 @@ impl Score {
     }
 
     /// All scores of the file.
-    fn scores(&self, schema: &Schema, asked: &AskedModel<'_>) -> Result<Scores> {
+    fn scores(&self, schema: &Schema, asked: &AskedModel<'_>, scorer: &Scorer<'_>) -> Result<Scores> {
         let scoring = Scoring {
             missing_as_state: self.missing_as_state,
             unknown_is_unobserved: self.unknown == Unknown::Unobserved,
@@ -102,6 +108,7 @@ impl Score {
             seed: self.seed,
             read: &self.text.settings(),
             stop: None,
+            scorer: Some(scorer),
         };
         let mut scores = Scores::new();
         let scored = scoring.score((&self.data).into(), schema, asked, &mut |score| scores.push(score))?;

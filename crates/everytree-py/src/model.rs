@@ -11,8 +11,8 @@ use everytree::schema::{Encoder, Schema};
 use everytree::spanning::Kind;
 use everytree_read::ReadSettings;
 use everytree_tasks::{
-    How, Imputation, Scoring, Translation, all_unknown, all_values, answers, column, edge_probabilities,
-    evidence, names, observed_only, ranked, state_of, tree_edges,
+    DeviceChoice, How, Imputation, Machine, Scorer, Scoring, Translation, all_unknown, all_values, answers,
+    column, edge_probabilities, evidence, names, observed_only, ranked, state_of, tree_edges,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
@@ -84,6 +84,7 @@ fn scoring<'a>(how: &Value, read: &'a ReadSettings, stop: Option<&'a AtomicBool>
         seed: seed(how),
         read,
         stop,
+        scorer: None,
     })
 }
 
@@ -210,19 +211,21 @@ impl Model {
             let read = ReadSettings::default();
             let asked = self.file.model.asked()?;
             let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
-            let scored = scoring(&how, &read, Some(stop))?.score(
-                (&table).into(),
-                self.schema(),
-                &asked,
-                &mut |score| {
-                    if score.standard_error != 0.0 {
-                        errors.resize(scores.len(), 0.0);
-                        errors.push(score.standard_error);
-                    }
-                    scores.push(score.value);
-                    Ok(())
-                },
-            )?;
+            let choice: DeviceChoice =
+                how["device"].as_str().unwrap_or("cpu").parse().map_err(anyhow::Error::msg)?;
+            // Whether the processor has taken over is nothing that the scores depend on.
+            let nobody = |_: String| ();
+            let machine = Machine::find(choice, self.schema().variables.len(), &nobody)?;
+            let scorer = Scorer::new(&machine, &self.file.model, &nobody)?;
+            let scoring = Scoring { scorer: Some(&scorer), ..scoring(&how, &read, Some(stop))? };
+            let scored = scoring.score((&table).into(), self.schema(), &asked, &mut |score| {
+                if score.standard_error != 0.0 {
+                    errors.resize(scores.len(), 0.0);
+                    errors.push(score.standard_error);
+                }
+                scores.push(score.value);
+                Ok(())
+            })?;
             if scored.incomplete > 0 {
                 errors.resize(scores.len(), 0.0);
             }

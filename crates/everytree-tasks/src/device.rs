@@ -1,14 +1,16 @@
 //! Where the work is done: on the processor, or on a GPU where there is one.
 
 use crate::fit::judge;
+use crate::score::CompleteRows;
 use anyhow::{Result, bail};
 use everytree::forest::{Cpu, ForestError};
 use everytree::learn::{LearnError, SourceError};
 use everytree::model::{Model, ModelError};
-use everytree_cuda::{Cuda, CudaError, Device, device_count};
+use everytree::table::Table;
+use everytree_cuda::{Cuda, CudaError, Device, Resident, device_count};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Where the work is to be done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,6 +141,65 @@ impl Machine {
             }
         }
         on_cpu(&judge())
+    }
+}
+
+/// Log-likelihoods of complete rows under a model: on the device that was found, in f64.
+pub struct Scorer<'a> {
+    model: &'a Model,
+    /// The model on the device; nothing once that has failed and the processor has taken over.
+    resident: Mutex<Option<Resident<'a, f64>>>,
+    fall_back: bool,
+    note: &'a (dyn Fn(String) + Sync),
+}
+
+impl<'a> Scorer<'a> {
+    /// Takes the model to the device, if it has all trees.
+    pub fn new(machine: &'a Machine, model: &'a Model, note: &'a (dyn Fn(String) + Sync)) -> Result<Self> {
+        let (Machine::Cuda(gpu), None) = (machine, model.structure()) else {
+            return Ok(Self { model, resident: Mutex::new(None), fall_back: true, note });
+        };
+        let resident = match gpu.double().and_then(|gpu| gpu.resident(model.mixture())) {
+            Ok(resident) => resident,
+            Err(error) if gpu.fall_back => {
+                note(format!("{error}; the processor goes on"));
+                None
+            }
+            Err(error) => bail!("--device {machine}: {error}"),
+        };
+        Ok(Self { model, resident: Mutex::new(resident), fall_back: gpu.fall_back, note })
+    }
+
+    fn resident(&self) -> MutexGuard<'_, Option<Resident<'a, f64>>> {
+        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CompleteRows for Scorer<'_> {
+    fn is_on_device(&self) -> bool {
+        self.resident().is_some()
+    }
+
+    fn log_p(&self, table: &Table) -> Result<Option<Vec<f64>>> {
+        let mut held = self.resident();
+        let Some(resident) = held.as_mut() else { return Ok(None) };
+        let blocks = self.model.blocks();
+        let encoded = blocks.encode(table);
+        match resident.log_likelihoods(&encoded) {
+            Ok(Some(mut log_p)) => {
+                for (row, log) in log_p.iter_mut().enumerate() {
+                    *log += blocks.log_share(|block| encoded.get(row, block));
+                }
+                Ok(Some(log_p))
+            }
+            Ok(None) => Ok(None),
+            Err(error) if self.fall_back => {
+                (self.note)(format!("{error}; the processor goes on"));
+                *held = None;
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -20,12 +20,12 @@ pub use answers::{Answer, Target, all_unknown, all_values, answers};
 pub use columns::{
     Labels, NoColumn, column, evidence, names, observed_only, state, state_of, unknown, yes_or_no,
 };
-pub use device::{DeviceChoice, Machine};
+pub use device::{DeviceChoice, Machine, Scorer};
 pub use edges::{Edge, TreeEdge, edge_probabilities, edges_of, ranked, tree_edges};
 pub use fit::{Fitted, How as HowToLearn, best_epoch, judge, refit, run};
 pub use impute::{Filled, Hole, Holes, How, Imputation};
 pub use recipe::{FamilyName, LOOK, MOST_BY_ITSELF, Precision, Recipe};
-pub use score::{Interrupted, Scored, Scoring};
+pub use score::{CompleteRows, Interrupted, Scored, Scoring};
 pub use tables::{Inputs, Tables, facts_of};
 pub use together::{Together, grouping_in_words, matching};
 pub use translation::Translation;

@@ -11,9 +11,11 @@ use thiserror::Error;
 
 /// Rows at once: memory does not grow with the table.
 pub(crate) const CHUNK: usize = 2048;
+/// Rows at once on a device, which has more to do at a time.
+const DEVICE_CHUNK: usize = 1 << 15;
 
 /// How rows are scored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Scoring<'a> {
     /// Is a missing cell the state "missing", where training had missing cells in its column?
     pub missing_as_state: bool,
@@ -29,6 +31,17 @@ pub struct Scoring<'a> {
     pub read: &'a ReadSettings,
     /// Set by whoever wants it to end.
     pub stop: Option<&'a AtomicBool>,
+    /// Who scores complete rows, if not the processor.
+    pub scorer: Option<&'a dyn CompleteRows>,
+}
+
+/// Someone who scores complete rows beside the processor.
+pub trait CompleteRows: Sync {
+    /// Is there a device at work?
+    fn is_on_device(&self) -> bool;
+
+    /// The log-likelihood of every row; nothing if that is left to the processor.
+    fn log_p(&self, table: &Table) -> Result<Option<Vec<f64>>>;
 }
 
 /// Someone has asked to stop.
@@ -100,10 +113,14 @@ impl Scoring<'_> {
         on_chunk: &mut dyn FnMut(&Chunk) -> Result<()>,
     ) -> Result<FileFacts> {
         let mut chunk = Chunk { first: 0, rows: Table::new(asked.states()), incomplete: Vec::new() };
+        let at_once = match self.scorer {
+            Some(scorer) if scorer.is_on_device() => DEVICE_CHUNK,
+            _ => CHUNK,
+        };
         let mut failed = None;
         let read = for_each_row(source, schema, self.read, self.rules(), &mut |row| {
             let taken = chunk.take(row, asked);
-            let full = chunk.rows.rows() == CHUNK;
+            let full = chunk.rows.rows() == at_once;
             let done =
                 taken.and_then(|()| if full { self.go_on().and_then(|()| on_chunk(&chunk)) } else { Ok(()) });
             if full {
@@ -161,7 +178,11 @@ impl Chunk {
 
     /// The score of every row.
     pub fn scores(&self, asked: &AskedModel<'_>, scoring: &Scoring<'_>) -> Result<Vec<Estimate>> {
-        let scores = asked.log_p(&self.rows)?;
+        let on_device = scoring.scorer.map(|scorer| scorer.log_p(&self.rows)).transpose()?.flatten();
+        let scores = match on_device {
+            Some(scores) => scores,
+            None => asked.log_p(&self.rows)?,
+        };
         let mut scores: Vec<Estimate> = scores.into_iter().map(sure).collect();
         let of_one = |(place, evidence, _): &(usize, Evidence, Vec<usize>)| {
             scoring.go_on()?;

@@ -405,6 +405,7 @@ class Asking:
             "trees": whole("trees", trees),
             "seed": seed_,
             "threads": count("threads", self.threads),
+            "device": str(getattr(self, "device", "auto")),
             **more,
         }
         return json.dumps(told)
