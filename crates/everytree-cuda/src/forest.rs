@@ -162,6 +162,11 @@ impl Shape {
         (0..blocks).step_by(TOGETHER).map(|first| first..(first + TOGETHER).min(blocks)).collect()
     }
 
+    /// Numbers that say where walks leave: of the vertices of a band, or of all.
+    fn exits(&self) -> usize {
+        if self.directed { W * self.p } else { self.p * self.p }
+    }
+
     /// Where a block starts, and which of its places hold a vertex to eliminate.
     fn span(&self, number: usize) -> [usize; 3] {
         let start = number * B;
@@ -174,8 +179,8 @@ impl Shape {
             Some(_) => 2 * self.size * self.size,
             None => {
                 let of_blocks = self.blocks() * (3 * B * B + B);
-                let zs = 2 * self.p.div_ceil(AT_ONCE) * B * B;
-                2 * self.p * self.p + 3 * W * self.p + of_blocks + zs + 2 * self.p
+                let zs = TOGETHER * self.p.div_ceil(AT_ONCE) * B * B;
+                2 * self.p * self.p + self.exits() + 2 * W * self.p + of_blocks + zs + 2 * self.p
             }
         };
         numbers * size_of::<T>()
@@ -463,7 +468,11 @@ impl<T: CudaReal> Cuda<T> {
         let inverses = part.share.inverses.reserve(stream, 0)?;
         let exits = part.share.panels[0].reserve(stream, 0)?;
         let at = |row: usize, column: usize| (q + ((row * p + column) * real) as u64, p, p * p);
-        let exit = |row: usize, column: usize| (exits + ((row * p + column) * real) as u64, p, W * p);
+        // Where walks leave: a row a vertex of the band; of all vertices in the undirected kind, which needs them once more.
+        let panel = shape.exits();
+        let first = band.start * B;
+        let row_of = |row: usize| if directed { row } else { first + row };
+        let exit = |row: usize, column: usize| (exits + ((row_of(row) * p + column) * real) as u64, p, panel);
         let lane = part.lane;
         let product = |transposed, shape, a, b, c, add| {
             self.products(
@@ -471,7 +480,6 @@ impl<T: CudaReal> Cuda<T> {
                 Products { transposed: [transposed, false], shape, a, b, c, add, rows: count },
             )
         };
-        let first = band.start * B;
         for block in band.clone().rev() {
             let [start, low, high] = shape.span(block);
             let [green, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
@@ -579,6 +587,8 @@ impl<T: CudaReal> Cuda<T> {
         for (place, memory) in panels.iter_mut().zip(&mut part.share.panels) {
             *place = memory.reserve(stream, 0)?;
         }
+        // Everything before the band is known.
+        let known = band.start * B;
         // Where walks leave, a row of p a vertex; time after entering, and x, a row of W an index.
         let [exits, entries, columns] = panels;
         let number = |base: u64, row: usize, stride: usize, column: usize| {
@@ -587,16 +597,18 @@ impl<T: CudaReal> Cuda<T> {
         let (whole, panel, narrow) = (p * p, W * p, B * B);
         let of_q = |row, column| (number(q, row, p, column), p, whole);
         let of_g = |row, column| (number(g, row, p, column), p, whole);
-        let of_exits = |row, column| (number(exits, row, p, column), p, panel);
+        let row_of = |row: usize| if directed { row } else { known + row };
+        let of_exits = |row, column| (number(exits, row_of(row), p, column), p, shape.exits());
         let of_entries = |row, column| (number(entries, row, W, column), W, panel);
         let of_columns = |row, column| (number(columns, row, W, column), W, panel);
         let one_a_row = threads([count, 1, 1], [B, B]);
         let product = |transposed, shape, a, b, c, add| {
             self.products(lane, Products { transposed, shape, a, b, c, add, rows: count })
         };
-        // Σ a[k] b[l] over `along` numbers, in parts.
-        let narrow_products = |to: u64, a: (u64, usize, usize), b: (u64, usize, usize), along, transposed| {
-            if along == 0 {
+        type Matrix = (u64, usize, usize);
+        // Σ a[k] b[l] over `along` numbers, in parts; so many squares.
+        let narrow_products = |to: u64, a: Matrix, b: Matrix, along: usize, transposed, squares: usize| {
+            if along == 0 || squares == 0 {
                 return Ok(());
             }
             self.launch_on(
@@ -604,24 +616,20 @@ impl<T: CudaReal> Cuda<T> {
                 "narrow_products",
                 &[to, a.0, b.0],
                 &[along, a.1, b.1, usize::from(transposed), a.2, b.2],
-                threads([along.div_ceil(AT_ONCE), count, 1], [256, 1]),
+                threads([along.div_ceil(AT_ONCE), count, squares], [256, 1]),
             )
         };
         const PLAIN: [bool; 2] = [false, false];
         const SECOND: [bool; 2] = [false, true];
         const FIRST: [bool; 2] = [true, false];
-        // Everything before the band is known.
-        let known = band.start * B;
         let wide = band.len() * B;
-        for block in band.clone() {
+        for block in band.clone().filter(|_| directed) {
             let [start, ..] = shape.span(block);
             let [green, ..] = part.of_block(self, block)?;
             let (place, green) = (start - known, (green, B, narrow));
             // h = green × q[block, rest]; entries = q[rest, block] × green
             product(PLAIN, [B, start, B], green, of_q(start, 0), of_exits(place, 0), false)?;
-            if directed {
-                product(PLAIN, [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
-            }
+            product(PLAIN, [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
         }
         // y over what lies before the band, for all of its blocks; and x = G × hᵀ.
         let over = [wide, known, known];
@@ -642,8 +650,14 @@ impl<T: CudaReal> Cuda<T> {
                 // What the blocks of the band that are back add to that; then what lies among them.
                 let (back, y) = (of_g(known, 0), of_g(start, 0));
                 product(PLAIN, [B, known, place], h(known), back, y, true)?;
-                product(SECOND, [B, place, start], h(0), back, of_g(start, known), false)?;
-                narrow_products(z_out, of_q(start, 0), y, start, false)?;
+                let squares = place / B;
+                narrow_products(z_out, h(0), back, start, false, squares)?;
+                if squares > 0 {
+                    let to = of_g(start, known).0;
+                    let all = threads([count, squares, 1], [B, B]);
+                    self.launch_on(&lane.stream, "add_narrow", &[to, z_out], &[parts, p], all)?;
+                }
+                narrow_products(z_out, of_q(start, 0), y, start, false, 1)?;
                 self.launch_on(
                     &lane.stream,
                     "bring_back_undirected",
@@ -665,8 +679,8 @@ impl<T: CudaReal> Cuda<T> {
             product(FIRST, [B, known, place], entry(known), of_g(known, 0), of_g(start, 0), true)?;
             product(FIRST, [B, place, start], entry(0), of_g(0, known), of_g(start, known), false)?;
             // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
-            narrow_products(z_out, of_g(start, 0), of_q(start, 0), start, false)?;
-            narrow_products(z_in, of_q(0, start), x, start, true)?;
+            narrow_products(z_out, of_g(start, 0), of_q(start, 0), start, false, 1)?;
+            narrow_products(z_in, of_q(0, start), x, start, true, 1)?;
             let brought = [q, g, inverses, up_inverse, down_inverse, leaves, z_out, z_in, x.0];
             let sizes = [start, low, high, p, W, parts];
             self.launch_on(&lane.stream, "bring_back_directed", &brought, &sizes, one_a_row)?;
@@ -714,7 +728,7 @@ impl<T: CudaReal> Cuda<T> {
                 "tally",
                 &[next, g, look.states, look.places, weights, trusted, look.offsets],
                 &[n, stride, stride * stride, total, rows, rows.div_ceil(chunks), usize::from(directed)],
-                threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, 8]),
+                threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, B]),
             )?;
             next += (chunks * entries * size_of::<T>()) as u64;
         }
@@ -775,7 +789,7 @@ impl Part<'_> {
             (q, p * p),
             (pivots, p),
             (inverses, p),
-            (&mut panels[0], W * p),
+            (&mut panels[0], shape.exits()),
             (green, squares),
             (up, squares),
             (down, squares),
@@ -796,7 +810,7 @@ impl Part<'_> {
         for (memory, numbers) in [
             (g, p * p),
             (lifts, B),
-            (z_out, parts),
+            (z_out, if shape.directed { parts } else { (TOGETHER - 1) * parts }),
             (z_in, only_directed(parts)),
             (entries, only_directed(W * p)),
             (columns, only_directed(W * p)),

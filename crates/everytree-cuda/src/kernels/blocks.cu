@@ -170,14 +170,15 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
 }
 
 // Products of 32 × 32 numbers over many: z[k][l] = Σ_i a[k][i] b[l][i], or with both transposed. A thread block takes AT_ONCE of the i;
-// what it finds is one of the parts that are added up later, in order. 256 threads, four results each.
+// what it finds is one of the parts that are added up later, in order. 256 threads, four results each. Of several squares of results, the
+// rows of b go on from one to the next.
 #define AT_ONCE 128
 extern "C" __global__ void narrow_products(
     REAL *parts, const REAL *a, const REAL *b, int along, int a_stride, int b_stride, int transposed, int a_matrix,
     int b_matrix) {
     __shared__ REAL left[B][AT_ONCE + 1], right[B][AT_ONCE + 1];
     int first = blockIdx.x * AT_ONCE, count = min(AT_ONCE, along - first);
-    const REAL *of_a = a + (long long)blockIdx.y * a_matrix, *of_b = b + (long long)blockIdx.y * b_matrix;
+    const REAL *of_a = a + (long long)blockIdx.y * a_matrix, *of_b = b + (long long)blockIdx.y * b_matrix + (long long)blockIdx.z * B * b_stride;
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     // All of it is on its way at once.
     REAL of_left[16], of_right[16];
@@ -207,7 +208,7 @@ extern "C" __global__ void narrow_products(
         z[2] += a1 * b0;
         z[3] += a1 * b1;
     }
-    REAL *to = parts + ((long long)blockIdx.y * gridDim.x + blockIdx.x) * B * B;
+    REAL *to = parts + (((long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * B * B;
     to[k * B + l] = z[0];
     to[k * B + l + 16] = z[1];
     to[(k + 16) * B + l] = z[2];
@@ -220,6 +221,14 @@ __device__ REAL sum_parts(const REAL *parts, long long row, int count, int place
 #pragma unroll 8
     for (int part = 0; part < count; part++) sum += parts[(row * count + part) * B * B + place];
     return sum;
+}
+
+// Adds up the parts of squares of results, one beside the other in the rows that begin at `to`.
+extern "C" __global__ void add_narrow(REAL *to, const REAL *parts, int count, int P) {
+    int place = threadIdx.y * B + threadIdx.x;
+    long long row = blockIdx.x;
+    REAL sum = sum_parts(parts + (long long)blockIdx.y * gridDim.x * count * B * B, row, count, place);
+    to[row * P * P + (long long)threadIdx.y * P + blockIdx.y * B + threadIdx.x] = sum;
 }
 
 // Resistances between the vertices of a block, and the lift of each; see undirected.rs.
