@@ -130,18 +130,26 @@ pub fn lines_of(text: &str) -> Vec<Line<'_>> {
         .collect()
 }
 
-/// Of a table of fits, for every dataset the best with one component and the best of all, by validation; beside them what
+/// Of tables of fits, for every dataset the best with one component and the best of all, by validation; beside them what
 /// others have published. As Markdown.
 #[derive(Args)]
 pub struct Best {
-    /// The table.
-    table: PathBuf,
+    /// The tables.
+    #[arg(required = true)]
+    tables: Vec<PathBuf>,
+    /// Only fits of this family.
+    #[arg(long)]
+    family: Option<String>,
 }
 
 impl Best {
     pub fn run(self) -> Result<()> {
-        let text = std::fs::read_to_string(&self.table)?;
-        let lines = lines_of(&text);
+        let texts: std::io::Result<Vec<String>> = self.tables.iter().map(std::fs::read_to_string).collect();
+        let texts = texts?;
+        let mut lines: Vec<Line<'_>> = texts.iter().flat_map(|text| lines_of(text)).collect();
+        if let Some(family) = &self.family {
+            lines.retain(|line| line.is_of(family));
+        }
         println!(
             "| | one component | best by validation | components | columns | MoAT | HCLT | mixture of trees | best normalised |"
         );

@@ -363,3 +363,27 @@ fn every_command_has_help_with_an_example_and_a_manual_page() {
         assert!(everytree(folder.path(), &["completions", shell]).stdout.len() > 100);
     }
 }
+
+/// A GPU that was asked for and is not there is named, whoever asks; nobody else needs one.
+#[test]
+fn a_gpu_that_is_not_there_is_named() {
+    let folder = folder_with(100);
+    assert!(everytree(folder.path(), &["fit", "t.csv", "--epochs", "1", "--device", "cpu"]).status.success());
+    let plain = everytree(folder.path(), &["score", "t.everytree", "t.csv"]);
+    for device in ["auto", "cpu"] {
+        let scored = everytree(folder.path(), &["score", "t.everytree", "t.csv", "--device", device]);
+        assert_eq!(program::text(&scored), program::text(&plain));
+    }
+    let unknown = everytree(folder.path(), &["score", "t.everytree", "t.csv", "--device", "abacus"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("auto, cpu, cuda, or cuda:N"));
+    if Path::new("/dev/nvidiactl").exists() {
+        return;
+    }
+    for arguments in [&["fit", "t.csv"][..], &["score", "t.everytree", "t.csv"]] {
+        let missing = command(folder.path(), arguments).args(["--device", "cuda:1"]).output().unwrap();
+        assert!(!missing.status.success());
+        let words = String::from_utf8_lossy(&missing.stderr);
+        assert!(words.contains("--device cuda:1: there is no"), "{words}");
+    }
+}

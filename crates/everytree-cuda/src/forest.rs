@@ -832,3 +832,51 @@ impl Part<'_> {
         Ok(places)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(n: usize, directed: bool) -> Shape {
+        let size = if directed { n + 1 } else { n };
+        Shape { n, size, p: size.div_ceil(B) * B, total: 2 * n, directed, small: None }
+    }
+
+    /// Every vertex but the root belongs to one block, every block to one band.
+    #[test]
+    fn blocks_have_every_vertex_once() {
+        for n in [2, 31, 32, 33, 127, 128, 129, 300] {
+            for directed in [false, true] {
+                let shape = shape(n, directed);
+                let blocks: Vec<usize> = shape.bands().into_iter().flatten().collect();
+                assert_eq!(blocks, (0..shape.blocks()).collect::<Vec<_>>());
+                let vertices = blocks.into_iter().flat_map(|block| {
+                    let [start, low, high] = shape.span(block);
+                    start + low..start + high
+                });
+                assert!(vertices.eq(1..shape.size), "{n}");
+                assert!(shape.bands().iter().all(|band| band.len() <= TOGETHER));
+            }
+        }
+    }
+
+    /// Thread blocks have as many rows as each other, as far as that goes, and there is room for all of them.
+    #[test]
+    fn rows_are_shared_out_evenly() {
+        let small = Small { threads: 256, bytes: 0, name: "undirected_4", at_once: 660 };
+        for (rows, blocks) in [(1, 1), (5, 5), (660, 660), (661, 331), (1024, 512), (1025, 513), (5000, 625)]
+        {
+            assert_eq!(small.blocks(rows), blocks, "{rows}");
+            assert!(blocks <= small.at_once && blocks * rows.div_ceil(blocks) < rows + blocks);
+        }
+    }
+
+    /// Two matrices a row at least, and a third for what the undirected kind keeps.
+    #[test]
+    fn memory_is_counted() {
+        let (undirected, directed) = (shape(300, false), shape(300, true));
+        assert!(undirected.bytes::<f32>() > 3 * 300 * 300 * 4);
+        assert!(directed.bytes::<f32>() > 2 * 301 * 301 * 4);
+        assert_eq!(undirected.bytes::<f64>(), 2 * undirected.bytes::<f32>());
+    }
+}

@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 import xml.dom.minidom
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,6 +155,17 @@ def test_threads_do_not_matter_and_do_not_block_python():
 def test_mistakes_are_named(keywords, words):
     with pytest.raises(ValueError, match=words):
         everytree.MixtureOfAllTrees(**keywords).fit(survey(100))
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_named():
+    model = everytree.MixtureOfAllTrees(epochs=1).fit(survey(100))
+    scores = model.score_samples(survey(100))
+    with pytest.raises(ValueError, match="device cuda:0: there is no"):
+        everytree.MixtureOfAllTrees(device="cuda").fit(survey(100))
+    with pytest.raises(ValueError, match="device cuda:1: there is no"):
+        model.set_params(device="cuda:1").score_samples(survey(100))
+    assert (model.set_params(device="cpu").score_samples(survey(100)) == scores).all()
 
 
 def test_questions_that_make_no_sense_are_named():
