@@ -41,6 +41,12 @@ pub enum CudaError {
         /// And version.
         minor: i32,
     },
+    /// There is not enough memory.
+    #[error("the GPU has no {megabytes} MB more of memory; try a smaller --batch, or --device cpu")]
+    OutOfMemory {
+        /// How much was asked for.
+        megabytes: usize,
+    },
     /// Something else.
     #[error("{what}: {why}")]
     Failed {

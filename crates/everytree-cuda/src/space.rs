@@ -1,6 +1,7 @@
 //! Memory of the device that is kept from one batch to the next.
 
 use crate::engine::{Cuda, CudaError, failed};
+use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, PinnedHostSlice};
 use std::sync::Arc;
 
@@ -54,7 +55,10 @@ impl Memory {
             self.held = None;
             // SAFETY: bytes have no invalid values, and nobody reads what has not been written.
             let fresh = unsafe { stream.alloc::<u8>(bytes.max(1)) };
-            self.held = Some(fresh.map_err(|error| failed("reserving memory of the GPU", error))?);
+            self.held = Some(fresh.map_err(|error| match error.0 {
+                CUresult::CUDA_ERROR_OUT_OF_MEMORY => CudaError::OutOfMemory { megabytes: bytes >> 20 },
+                _ => failed("reserving memory of the GPU", error),
+            })?);
         }
         Ok(self.held.as_ref().map_or(0, |held| address(held, stream)))
     }
