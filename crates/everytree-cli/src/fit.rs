@@ -249,15 +249,18 @@ impl Fit {
             _ => {}
         }
         let mut fitted = Fitted { model: found.model.clone(), settings, facts, all: None };
+        let mut not_again = None;
         if self.refit && matches!(ended, Ok(Ended::Done | Ended::Patience)) {
             note(format!("learning again from all rows, {}", plural(best_epoch(&found), "epoch")));
             watcher.keep_nothing();
             let how = HowToLearn { settings: &fitted.settings, precision, machine: &machine, note: &note };
-            let again = refit(&tables, how, &search.plan, &found, &mut watcher)?;
+            let again = refit(&tables, how, &search.plan, &found, &mut watcher);
             watcher.finish();
             match again {
-                Some(again) => fitted = again,
-                None => note("stopped: the model without the rows held out is what is saved".to_owned()),
+                Ok(Some(again)) => fitted = again,
+                Ok(None) => note("stopped: the model without the rows held out is what is saved".to_owned()),
+                // What was learned before is not lost for that.
+                Err(error) => not_again = Some(error),
             }
         } else if self.refit {
             note("not learned again from all rows: there was no time for it".to_owned());
@@ -269,6 +272,10 @@ impl Fit {
         if let Some(error) = watcher.failed {
             return Err(error)
                 .context(format!("saving the checkpoint; the best model so far is in {}", out.display()));
+        }
+        if let Some(error) = not_again {
+            let saved = format!("the model without the rows held out is in {}", out.display());
+            return Err(error.context("learning again from all rows").context(saved));
         }
         match ended {
             Err(error) => Err(error).context(format!("the best model so far is in {}", out.display())),

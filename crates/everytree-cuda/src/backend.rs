@@ -31,17 +31,21 @@ struct Kept {
 
 impl Kept {
     fn copy(tables: &Tables, spare: &Arc<Mutex<Vec<Tables>>>) -> Self {
-        let mut kept = lock(spare);
-        let same = kept.iter().position(|other| other.is_like(tables));
-        let copy = match same.map(|place| kept.swap_remove(place)) {
+        // Nobody waits for others with a lock in his hands: copying is shared among threads, and those take up other work meanwhile.
+        let same = {
+            let mut kept = lock(spare);
+            // Other models, other tables.
+            kept.truncate(MOST_SPARE);
+            let same = kept.iter().position(|other| other.is_like(tables));
+            same.map(|place| kept.swap_remove(place))
+        };
+        let copy = match same {
             Some(mut other) => {
                 other.copy_from(tables);
                 other
             }
             None => tables.clone(),
         };
-        // Other models, other tables.
-        kept.truncate(MOST_SPARE);
         Self { tables: Some(copy), spare: Arc::clone(spare) }
     }
 }
@@ -62,6 +66,8 @@ impl Drop for Kept {
     }
 }
 
+/// Bytes that the rows of one trace may take: there may be as many traces as a mixture has components.
+const AT_THE_DOOR: usize = 4 << 30;
 /// Spare copies that are kept.
 const MOST_SPARE: usize = 8;
 
@@ -79,6 +85,8 @@ pub struct Trace<T> {
     doubtful: Vec<usize>,
     /// Rows whose factors are still on the device.
     kept: std::ops::Range<usize>,
+    /// Rows that are worked on together.
+    at_once: usize,
     on_device: [Memory; 3],
     space: Space,
     precision: std::marker::PhantomData<T>,
@@ -87,10 +95,11 @@ pub struct Trace<T> {
 static PREPARED: AtomicU64 = AtomicU64::new(0);
 
 impl<T: CudaReal> Cuda<T> {
-    /// Rows that fit into the memory that is free, at least one.
-    pub(crate) fn rows_at_once(&self, shape: &Shape, held: usize) -> usize {
-        // The products count rows in 32 bits, kernels in 16; memory that is already held counts as free.
-        ((self.free() * 7 / 10 + held * shape.bytes::<T>()) / shape.bytes::<T>()).clamp(1, 65_000)
+    /// Rows that fit into some of the memory that is free, and into so many bytes, at least one.
+    pub(crate) fn rows_at_once(&self, shape: &Shape, most_bytes: usize) -> usize {
+        // Others may want some, too. Kernels count rows in 16 bits.
+        let bytes = (self.free() / 2).min(most_bytes);
+        (bytes / shape.bytes::<T>()).min(65_000).min(self.most_rows.load(Ordering::Relaxed)).max(1)
     }
 
     fn shape(&self, tables: &Tables) -> Shape {
@@ -132,10 +141,13 @@ impl<T: CudaReal> Cuda<T> {
         let on_weights = on_weights.put(stream, weights)?;
         let place = on_counts.clear(stream, entries * 8)?;
         self.come_back(shape, &look, weights.len(), &mut trace.space, on_weights, place)?;
-        let mut staging = lock(&self.staging[1]);
+        // Not with a lock in hand; see `Kept::copy`.
+        let mut staging = std::mem::take(&mut *lock(&self.staging[1]));
         let found = staging.numbers::<f64>(stream, entries)?;
         on_counts.get(stream, found)?;
+        let found = &*found;
         counts.add_all(&tables.tables, |place| found[place] * heaviest);
+        *lock(&self.staging[1]) = staging;
         let mut trusted = vec![0u8; weights.len()];
         trace.space.trusted.get(stream, &mut trusted)?;
         Ok(trusted)
@@ -161,7 +173,8 @@ impl<T: CudaReal> Backend for Cuda<T> {
         let (exponent, scale) = tables.scale();
         let offsets: Vec<i32> = tables.offsets().iter().map(|&offset| offset as i32).collect();
         let mut memory = [Memory::default(), Memory::default()];
-        let mut staging = lock(&self.staging[0]);
+        // Not with a lock in hand; see `Kept::copy`.
+        let mut staging = std::mem::take(&mut *lock(&self.staging[0]));
         let put = staging.numbers::<T>(&self.stream, tables.rates().len()).and_then(|rates| {
             const SOME: usize = 1 << 14;
             rates.par_chunks_mut(SOME).zip(tables.rates().par_chunks(SOME)).for_each(|(to, from)| {
@@ -171,7 +184,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
             self.stream.synchronize().map_err(|error| failed("copying to the GPU", error))?;
             Ok(places)
         });
-        drop(staging);
+        *lock(&self.staging[0]) = staging;
         let (places, held) = match put {
             Ok(places) => (places, Ok(memory)),
             Err(error) => ([0; 2], Err(error)),
@@ -195,6 +208,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
             logs: Vec::new(),
             doubtful: Vec::new(),
             kept: 0..0,
+            at_once: 0,
             on_device: Default::default(),
             space: Space::default(),
             precision: std::marker::PhantomData,
@@ -227,12 +241,17 @@ impl<T: CudaReal> Backend for Cuda<T> {
                 .for_each(|(v, state)| *state = (offsets[v] + codes.get(row, v)) as u16);
         });
         trace.logs.resize(rows, 0.0);
-        let at_once = self.rows_at_once(&shape, trace.kept.len()).min(rows.max(1));
+        trace.kept = 0..0;
+        trace.at_once = trace.at_once.max(self.rows_at_once(&shape, AT_THE_DOOR)).min(rows.max(1));
         let mut first = 0;
         while first < rows {
-            let some = first..(first + at_once).min(rows);
-            first = some.end;
-            self.sweep_forward(tables, &shape, some, trace).map_err(device)?;
+            let some = first..(first + trace.at_once).min(rows);
+            match self.sweep_forward(tables, &shape, some.clone(), trace) {
+                // Half of them may fit.
+                Err(CudaError::OutOfMemory { .. }) if trace.at_once > 1 => trace.at_once /= 2,
+                Err(error) => return Err(device(error)),
+                Ok(()) => first = some.end,
+            }
         }
         trace.doubtful = (0..rows).filter(|&row| trace.logs[row].is_nan()).collect();
         for (out, log) in log_forest.iter_mut().zip(&trace.logs) {
@@ -268,10 +287,10 @@ impl<T: CudaReal> Backend for Cuda<T> {
         if heaviest == 0.0 {
             return Ok(());
         }
-        let at_once = trace.kept.len().max(1);
         let mut first = 0;
         while first < trace.rows {
-            let some = first..(first + at_once).min(trace.rows);
+            // Those that are still there, if there were no more: they need not be gone through again.
+            let some = first..(first + trace.at_once).min(trace.rows);
             first = some.end;
             if trace.kept != some {
                 self.sweep_forward(tables, &shape, some.clone(), trace).map_err(device)?;

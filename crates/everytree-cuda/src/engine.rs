@@ -10,6 +10,7 @@ use everytree::forest::Tables;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
@@ -120,6 +121,7 @@ pub struct Cuda<T> {
     pub(crate) staging: [Mutex<Staging>; 2],
     /// Copies of tables that nobody needs any more: memory that has been touched is worth keeping.
     pub(crate) spare: Arc<Mutex<Vec<Tables>>>,
+    pub(crate) most_rows: AtomicUsize,
     precision: PhantomData<T>,
 }
 
@@ -146,7 +148,9 @@ impl Device {
                 return Err(CudaError::NoLibrary("cuBLAS"));
             }
         }
-        let count = device_count();
+        let count =
+            CudaContext::device_count().map_err(|error| failed("starting the NVIDIA driver", error))?;
+        let count = count.max(0) as usize;
         if ordinal >= count {
             return Err(CudaError::NoDevice { ordinal, count });
         }
@@ -157,7 +161,7 @@ impl Device {
         if major < 6 {
             return Err(CudaError::TooOld { name, major, minor });
         }
-        // SAFETY: everything happens on one stream, in order.
+        // SAFETY: what streams do beside each other is ordered by `fork` and `join`.
         unsafe { context.disable_event_tracking() };
         Ok(Self { context, name, generation: (major, minor) })
     }
@@ -205,7 +209,8 @@ impl<T: CudaReal> Cuda<T> {
             names_of(SOURCE).map(|name| Ok((name, module.load_function(name).map_err(driver)?))).collect();
         let (staging, spare) = (Default::default(), Default::default());
         let name = name.clone();
-        Ok(Self { stream, lanes, kernels: kernels?, name, staging, spare, precision: PhantomData })
+        let most_rows = AtomicUsize::new(usize::MAX);
+        Ok(Self { stream, lanes, kernels: kernels?, name, staging, spare, most_rows, precision: PhantomData })
     }
 
     fn kernel(&self, name: &str) -> Result<&CudaFunction, CudaError> {
@@ -237,9 +242,15 @@ impl<T: CudaReal> Cuda<T> {
         &self.name
     }
 
-    /// Bytes of its memory that are free.
+    /// Bytes of its memory that are free; some, where nobody knows.
     pub(crate) fn free(&self) -> usize {
-        self.stream.context().mem_get_info().map_or(0, |(free, _)| free)
+        self.stream.context().mem_get_info().map_or(1 << 28, |(free, _)| free)
+    }
+
+    /// Lets so many rows be worked on together at most: for tests of what happens when memory is short.
+    #[doc(hidden)]
+    pub fn at_most(&self, rows: usize) {
+        self.most_rows.store(rows.max(1), Ordering::Relaxed);
     }
 
     pub(crate) fn products(&self, lane: &Lane, products: Products) -> Result<(), CudaError> {

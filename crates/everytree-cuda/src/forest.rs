@@ -6,11 +6,11 @@
 //!
 //! The weights of a model's edges are a row as well, behind all others: what normalises the rows is computed beside them.
 
-use crate::engine::{Cuda, CudaError, LANES, Lane, failed, threads};
+use crate::engine::{Cuda, CudaError, LANES, Lane, threads};
 use crate::real::{CudaReal, Products};
 use crate::space::Memory;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaGraph, DriverError, LaunchConfig};
+use cudarc::driver::{CudaGraph, LaunchConfig};
 use everytree::spanning::Kind;
 
 /// Vertices of a block, as in `kernels/common.cu`.
@@ -21,8 +21,10 @@ const TOGETHER: usize = 4;
 const W: usize = TOGETHER * B;
 /// Rows of the part below the diagonal that are brought up to date at once: what is computed above it is waste.
 const STRIPE: usize = 256;
-/// Numbers that a thread block of `narrow_products` sums over.
-const AT_ONCE: usize = 128;
+/// Numbers that a thread block of `narrow_products` sums over, as in `kernels/blocks.cu`: 512 bytes of them.
+const fn along_at_once<T>() -> usize {
+    512 / size_of::<T>()
+}
 /// Rows up to which it takes longer to start the work than to do it.
 pub(crate) const FEW_ROWS: usize = 256;
 /// Recordings that are kept.
@@ -173,13 +175,18 @@ impl Shape {
         [start, usize::from(number == 0), B.min(self.size - start)]
     }
 
+    /// Are rows worked on in shared memory?
+    pub fn is_small(&self) -> bool {
+        self.small.is_some()
+    }
+
     /// Bytes that a row takes on the device between forward and backward, and during backward.
     pub fn bytes<T>(&self) -> usize {
         let numbers = match self.small {
             Some(_) => 2 * self.size * self.size,
             None => {
                 let of_blocks = self.blocks() * (3 * B * B + B);
-                let zs = TOGETHER * self.p.div_ceil(AT_ONCE) * B * B;
+                let zs = TOGETHER * self.p.div_ceil(along_at_once::<T>()) * B * B;
                 2 * self.p * self.p + self.exits() + 2 * W * self.p + of_blocks + zs + 2 * self.p
             }
         };
@@ -211,7 +218,7 @@ impl Small {
 }
 
 impl<T: CudaReal> Cuda<T> {
-    /// log F of rows. `keep`: so that [`Cuda::come_back`] can follow.
+    /// log F of rows. `keep`: so that [`Cuda::come_back`] can follow (blocks always can).
     pub(crate) fn eliminate(
         &self,
         shape: &Shape,
@@ -343,14 +350,14 @@ impl<T: CudaReal> Cuda<T> {
     ) -> Result<(), CudaError> {
         let all = rows + usize::from(look.prior.is_some());
         let logs = space.logs.reserve(&self.stream, all * 8)?;
-        let lanes = space.lanes(shape, all);
+        let lanes = space.lanes(shape, rows);
         let mut parts = self.parts(shape, look, rows, lanes, &mut space.shares);
         for part in &mut parts {
             part.reserve_forward(self, shape)?;
         }
         let mut places = look.places(0, all, logs);
         places.extend(parts.iter_mut().flat_map(|part| part.places(self)));
-        let records = if space.may_record && all <= FEW_ROWS { Some(&mut space.records) } else { None };
+        let records = if space.may_record && rows <= FEW_ROWS { Some(&mut space.records) } else { None };
         self.record(records, places, || self.start_forward(shape, look, logs, &mut parts))
     }
 
@@ -361,8 +368,20 @@ impl<T: CudaReal> Cuda<T> {
         logs: u64,
         parts: &mut [Part<'_>],
     ) -> Result<(), CudaError> {
-        let Shape { n, size, p, total, directed, .. } = *shape;
         self.fork()?;
+        let started = self.forward_on_lanes(shape, look, logs, parts);
+        // Whatever happened: nobody goes on before all lanes are done.
+        started.and(self.join())
+    }
+
+    fn forward_on_lanes(
+        &self,
+        shape: &Shape,
+        look: &Look,
+        logs: u64,
+        parts: &mut [Part<'_>],
+    ) -> Result<(), CudaError> {
+        let Shape { n, size, p, total, directed, .. } = *shape;
         for part in parts.iter_mut() {
             let q = part.share.q.reserve(&self.stream, 0)?;
             let (prior, prior_row) = match part.look.prior {
@@ -389,41 +408,42 @@ impl<T: CudaReal> Cuda<T> {
             let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
             self.launch_on(&part.lane.stream, "log_pivots", &[pivots, logs], &[size, p, part.count], few)?;
         }
-        self.join()
+        Ok(())
     }
 
-    /// Does some work, or has it done again as it was recorded. Work that is met for the second time is recorded.
+    /// Does some work, or has it done again as it was recorded. Work that is met for the second time is recorded; where that does not
+    /// work, it is done as ever.
     fn record(
         &self,
         records: Option<&mut Vec<Record>>,
         places: Vec<u64>,
-        work: impl FnOnce() -> Result<(), CudaError>,
+        mut work: impl FnMut() -> Result<(), CudaError>,
     ) -> Result<(), CudaError> {
         let Some(records) = records else { return work() };
-        let recording = |error: DriverError| failed("recording work for the GPU", error);
-        let Some(found) = records.iter_mut().find(|record| record.places == places) else {
+        let Some(place) = records.iter().position(|record| record.places == places) else {
             if records.len() == MOST_RECORDS {
                 records.remove(0);
             }
             records.push(Record { places, graph: None });
             return work();
         };
-        if found.graph.is_none() {
-            self.stream
-                .begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)
-                .map_err(recording)?;
-            let done = work();
-            let graph = self.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(recording);
-            done?;
-            found.graph = graph?.map(Graph);
+        if records[place].graph.is_none() {
+            records[place].graph = self.recorded(&mut work);
         }
-        match &found.graph {
-            Some(graph) => graph.0.launch().map_err(recording),
-            None => Err(CudaError::Failed {
-                what: "recording work for the GPU",
-                why: "there was nothing to record".to_owned(),
-            }),
+        let started = records[place].graph.as_ref().map(|graph| graph.0.launch());
+        match started {
+            Some(Ok(())) => Ok(()),
+            _ => work(),
         }
+    }
+
+    /// Work as a recording, without doing it.
+    fn recorded(&self, work: &mut dyn FnMut() -> Result<(), CudaError>) -> Option<Graph> {
+        self.stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED).ok()?;
+        let done = work();
+        let graph = self.stream.end_capture(CUgraphInstantiate_flags(0));
+        done.ok()?;
+        graph.ok()?.map(Graph)
     }
 
     /// The rows of every lane.
@@ -525,14 +545,15 @@ impl<T: CudaReal> Cuda<T> {
         let all = rows + usize::from(look.prior.is_some());
         let logs = space.logs.reserve(stream, 0)?;
         let trusted = space.trusted.reserve(stream, all)?;
-        let lanes = space.lanes(shape, all);
+        let lanes = space.lanes(shape, rows);
         let mut parts = self.parts(shape, look, rows, lanes, &mut space.shares);
         for part in &mut parts {
             part.reserve_backward(self, shape)?;
         }
         let mut places = look.places(1, all, trusted);
+        places.push(logs);
         places.extend(parts.iter_mut().flat_map(|part| part.places(self)));
-        let records = if space.may_record && all <= FEW_ROWS { Some(&mut space.records) } else { None };
+        let records = if space.may_record && rows <= FEW_ROWS { Some(&mut space.records) } else { None };
         self.record(records, places, || self.start_backward(shape, [logs, trusted], &mut parts))
     }
 
@@ -542,9 +563,19 @@ impl<T: CudaReal> Cuda<T> {
         [logs, trusted]: [u64; 2],
         parts: &mut [Part<'_>],
     ) -> Result<(), CudaError> {
+        self.fork()?;
+        let started = self.backward_on_lanes(shape, [logs, trusted], parts);
+        started.and(self.join())
+    }
+
+    fn backward_on_lanes(
+        &self,
+        shape: &Shape,
+        [logs, trusted]: [u64; 2],
+        parts: &mut [Part<'_>],
+    ) -> Result<(), CudaError> {
         let Shape { n, size, p, directed, .. } = *shape;
         let stream = &self.stream;
-        self.fork()?;
         for band in shape.bands() {
             for part in parts.iter_mut() {
                 self.bring_back_band(shape, part, band.clone())?;
@@ -564,7 +595,7 @@ impl<T: CudaReal> Cuda<T> {
                 self.launch_on(&part.lane.stream, "prior_marginals", &places, &sizes, all)?;
             }
         }
-        self.join()
+        Ok(())
     }
 
     fn bring_back_band(
@@ -616,7 +647,7 @@ impl<T: CudaReal> Cuda<T> {
                 "narrow_products",
                 &[to, a.0, b.0],
                 &[along, a.1, b.1, usize::from(transposed), a.2, b.2],
-                threads([along.div_ceil(AT_ONCE), count, squares], [256, 1]),
+                threads([along.div_ceil(along_at_once::<T>()), count, squares], [256, 1]),
             )
         };
         const PLAIN: [bool; 2] = [false, false];
@@ -644,7 +675,7 @@ impl<T: CudaReal> Cuda<T> {
             let [start, low, high] = shape.span(block);
             let [_, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
             let place = start - known;
-            let parts = start.div_ceil(AT_ONCE);
+            let parts = start.div_ceil(along_at_once::<T>());
             let h = |column| of_exits(place, column);
             if !directed {
                 // What the blocks of the band that are back add to that; then what lies among them.
@@ -707,7 +738,7 @@ impl<T: CudaReal> Cuda<T> {
         let mut pieces = vec![(kept, 0, rows, *look)];
         if shape.small.is_none() {
             pieces.clear();
-            let lanes = space.lanes(shape, rows + usize::from(look.prior.is_some()));
+            let lanes = space.lanes(shape, rows);
             for part in self.parts(shape, look, rows, lanes, &mut space.shares) {
                 let own = part.count - usize::from(part.look.prior.is_some());
                 pieces.push((part.share.g.reserve(stream, 0)?, part.first, own, part.look));
@@ -805,7 +836,7 @@ impl Part<'_> {
         let (stream, count, p) = (&machine.stream, self.count, shape.p);
         let real = size_of::<T>();
         let Share { g, zs: [z_out, z_in], lifts, panels: [_, entries, columns], .. } = &mut *self.share;
-        let parts = p.div_ceil(AT_ONCE) * B * B;
+        let parts = p.div_ceil(along_at_once::<T>()) * B * B;
         let only_directed = |numbers: usize| if shape.directed { numbers } else { 0 };
         for (memory, numbers) in [
             (g, p * p),
@@ -877,6 +908,6 @@ mod tests {
         let (undirected, directed) = (shape(300, false), shape(300, true));
         assert!(undirected.bytes::<f32>() > 3 * 300 * 300 * 4);
         assert!(directed.bytes::<f32>() > 2 * 301 * 301 * 4);
-        assert_eq!(undirected.bytes::<f64>(), 2 * undirected.bytes::<f32>());
+        assert!(undirected.bytes::<f64>() >= 2 * undirected.bytes::<f32>());
     }
 }

@@ -100,8 +100,8 @@ impl Whole {
             .collect();
         let total = offsets[n];
         let numbers = |places: &[usize]| -> Vec<i32> { places.iter().map(|&place| place as i32).collect() };
-        // Kernels count in 32 bits.
-        if mixture.size() > i32::MAX as usize || n < 2 {
+        // Kernels count in 32 bits, and somewhat beyond the end.
+        if mixture.size() > i32::MAX as usize - (1 << 12) || n < 2 {
             return Ok(None);
         }
         let stream = &machine.stream;
@@ -314,6 +314,7 @@ impl Part {
 pub struct Resident<'a, T: CudaReal> {
     machine: &'a Cuda<T>,
     whole: Whole,
+    /// What steps of learning would hear.
     told: Memory,
     states: Memory,
     /// Rows that are worked on together; known from the first rows on.
@@ -335,30 +336,41 @@ impl<T: CudaReal> Cuda<T> {
 }
 
 impl<T: CudaReal> Resident<'_, T> {
-    /// The log-likelihood of every row of a table; nothing if the device cannot vouch for all of them.
-    pub fn log_likelihoods(&mut self, table: &Table) -> Result<Option<Vec<f64>>, CudaError> {
+    /// The log-likelihood of every row of a table; NaN where the device cannot vouch for it.
+    pub fn log_likelihoods(&mut self, table: &Table) -> Result<Vec<f64>, CudaError> {
         let Self { machine, whole, told, states, at_once, normalised } = self;
         let stream = &machine.stream;
         let shape = whole.shape;
-        let at_once = *at_once.get_or_insert_with(|| {
-            machine.rows_at_once(&shape, 0).min(EVALUATION / shape.bytes::<T>()).max(1)
-        });
+        let at_once = at_once.get_or_insert_with(|| machine.rows_at_once(&shape, EVALUATION));
         let told = told.reserve(stream, 0)?;
         let mut found = vec![0.0f64; table.rows()];
-        for first in (0..table.rows()).step_by(at_once) {
-            let some = first..(first + at_once).min(table.rows());
+        let mut first = 0;
+        while first < table.rows() {
+            let some = first..(first + *at_once).min(table.rows());
             let here = states_of(table.some(some.clone()), whole.offsets_here());
             let rows = Rows { states: states.put(stream, &here)?, places: 0, count: some.len() };
-            for number in 0..whole.components() {
-                let look = whole.look(machine, number, &rows, !*normalised)?;
-                // One space for all: nothing has to be kept.
-                machine.eliminate(&shape, &look, rows.count, &mut whole.parts[0].space, false)?;
-                whole.join(machine, number, 0, &rows, !*normalised, told)?;
+            let mut all_components = || {
+                for number in 0..whole.components() {
+                    let look = whole.look(machine, number, &rows, !*normalised)?;
+                    // One space for all: nothing has to be kept.
+                    machine.eliminate(&shape, &look, rows.count, &mut whole.parts[0].space, false)?;
+                    whole.join(machine, number, 0, &rows, !*normalised, told)?;
+                }
+                Ok(())
+            };
+            match all_components() {
+                // Half of them may fit.
+                Err(CudaError::OutOfMemory { .. }) if *at_once > 1 => {
+                    *at_once /= 2;
+                    continue;
+                }
+                done => done?,
             }
+            first = some.end;
             *normalised = true;
             whole.mix(machine, rows.count, 0, 0)?;
             whole.likelihoods.get(stream, &mut found[some])?;
         }
-        Ok(found.iter().all(|log| !log.is_nan()).then_some(found))
+        Ok(found)
     }
 }

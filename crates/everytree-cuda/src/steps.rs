@@ -29,7 +29,7 @@ impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
         table: &Table,
     ) -> Result<Option<Vec<f64>>, ModelError> {
         let Some(mut resident) = self.resident(model).map_err(device)? else { return Ok(None) };
-        resident.log_likelihoods(table).map_err(device)
+        resident.log_likelihoods(table).map(Some).map_err(device)
     }
 
     fn steps<'a>(
@@ -85,6 +85,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let Some(mut whole) = Whole::new(machine, model)? else { return Ok(None) };
         let stream = &machine.stream;
         let (n, total, all) = (whole.shape.n, whole.shape.total, model.size());
+        let is_small = whole.shape.is_small();
         let offsets = whole.offsets_here().to_vec();
         let held = match unseen.is_empty() {
             true => None,
@@ -109,7 +110,11 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             averaging: settings.averaging,
             regularisation: settings.regularisation,
             at_once: None,
-            rounded: if settings.batch <= FEW_ROWS { settings.batch.div_ceil(8).max(1) } else { 1 },
+            // Where the work is recorded.
+            rounded: match settings.batch <= FEW_ROWS && !is_small {
+                true => settings.batch.div_ceil(8).max(1),
+                false => 1,
+            },
             all,
             made: 0,
             has_average: false,
@@ -137,7 +142,8 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         Ok(Some(learner))
     }
 
-    fn make(&mut self, step: &Step<'_>) -> Result<Option<f64>, CudaError> {
+    /// Has the device begin a step.
+    fn start(&mut self, step: &Step<'_>) -> Result<(), CudaError> {
         let machine = self.machine;
         let stream = &machine.stream;
         let components = self.whole.components();
@@ -169,7 +175,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let said = self.said.put(stream, &bytes)?;
         let weights = said + SAID as u64 * 8;
         let places = weights + rows as u64 * 8;
-        let told = self.told.clear(stream, (TOLD + components) * 8)?;
+        self.told.clear(stream, (TOLD + components) * 8)?;
         let states = self.states.reserve(stream, 0)?;
         let parts = self.parts.reserve(stream, components * rows * size_of::<T>())?;
         let mut counts_at = Vec::with_capacity(components);
@@ -180,7 +186,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let at_once = match self.at_once {
             Some(at_once) => at_once,
             None => {
-                let at_once = (machine.rows_at_once(&shape, 0) / components).max(1);
+                let at_once = (machine.rows_at_once(&shape, usize::MAX) / components).max(1);
                 *self.at_once.insert(at_once)
             }
         };
@@ -194,15 +200,19 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         for (number, counts) in counts_at.iter().enumerate() {
             self.derive(number, *counts, said)?;
         }
-        self.ascend(said)?;
+        self.ascend(said)
+    }
+
+    /// Waits for the device, and hears how it went.
+    fn hear(&mut self) -> Result<Option<f64>, CudaError> {
         let mut heard = [0.0; TOLD];
-        self.told.get(stream, &mut heard)?;
-        debug_assert_eq!(told, self.told.reserve(stream, 0)?);
+        self.told.get(&self.machine.stream, &mut heard)?;
         let [doubt, log_likelihood] = heard;
         if doubt != 0.0 {
             return Ok(None);
         }
         self.made += 1;
+        self.has_average = self.averaging.is_some();
         Ok(Some(log_likelihood))
     }
 
@@ -360,7 +370,6 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         if self.averaging.is_some() {
             if !self.has_average {
                 self.average.copy(stream, &self.whole.parameters, self.all * 8)?;
-                self.has_average = true;
             }
             let average = self.average.reserve(stream, 0)?;
             let places = [average, parameters, said, told];
@@ -371,33 +380,43 @@ impl<'a, T: CudaReal> Learner<'a, T> {
 }
 
 impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
+    fn rows(&mut self, data: &Unique) -> Result<(), ModelError> {
+        let states = states_of(data.table.codes(), self.whole.offsets_here());
+        self.states.put(&self.machine.stream, &states).map(drop).map_err(device)
+    }
+
     fn take(
         &mut self,
         model: &Mixture<Component>,
         adam: &Adam,
         average: Option<&[f64]>,
-        data: &Unique,
     ) -> Result<(), ModelError> {
         let stream = &self.machine.stream;
-        let states = states_of(data.table.codes(), self.whole.offsets_here());
-        let mut put = || -> Result<(), CudaError> {
-            self.whole.parameters.put(stream, &model.to_vec())?;
-            self.means.put(stream, &adam.means)?;
-            self.squares.put(stream, &adam.squares)?;
-            if let Some(average) = average {
-                self.average.put(stream, average)?;
-            }
-            self.states.put(stream, &states)?;
-            Ok(())
-        };
-        put().map_err(device)?;
+        self.whole.parameters.put(stream, &model.to_vec()).map_err(device)?;
+        self.means.put(stream, &adam.means).map_err(device)?;
+        self.squares.put(stream, &adam.squares).map_err(device)?;
+        if let Some(average) = average {
+            self.average.put(stream, average).map_err(device)?;
+        }
         self.made = adam.steps;
         self.has_average = average.is_some();
         Ok(())
     }
 
-    fn step(&mut self, step: &Step<'_>) -> Result<Option<f64>, ModelError> {
-        self.make(step).map_err(device)
+    fn begin(&mut self, step: &Step<'_>) -> Result<(), ModelError> {
+        loop {
+            match (self.start(step), self.at_once) {
+                // Nothing has been changed yet, and half of the rows at once may fit.
+                (Err(CudaError::OutOfMemory { .. }), Some(rows)) if rows > 1 => {
+                    self.at_once = Some(rows.min(step.places.len()) / 2);
+                }
+                (done, _) => return done.map_err(device),
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<Option<f64>, ModelError> {
+        self.hear().map_err(device)
     }
 
     fn give(

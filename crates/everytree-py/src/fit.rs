@@ -304,9 +304,13 @@ fn learn(
             machine: &machine,
             note: &note,
         };
-        match refit(&tables, how, plan, &found, &mut reporter)? {
-            Some(again) => fitted = again,
-            None => note("stopped: the model without the rows held out is kept".to_owned()),
+        match refit(&tables, how, plan, &found, &mut reporter) {
+            Ok(Some(again)) => fitted = again,
+            Ok(None) => note("stopped: the model without the rows held out is kept".to_owned()),
+            // What was learned before is not lost for that.
+            Err(error) => note(format!(
+                "learning again from all rows: {error:#}; the model without the rows held out is kept"
+            )),
         }
     }
     let results = fitted.results(&tables, &found, recipe.precision, &machine, &note)?;

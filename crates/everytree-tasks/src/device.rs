@@ -8,8 +8,10 @@ use everytree::learn::{LearnError, SourceError};
 use everytree::model::{Model, ModelError};
 use everytree::table::Table;
 use everytree_cuda::{Cuda, CudaError, Device, Resident, device_count};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Where the work is to be done.
@@ -60,9 +62,19 @@ pub struct Gpu {
     device: Device,
     /// May the processor take over if it fails?
     pub(crate) fall_back: bool,
-    single: Arc<OnceLock<Result<Cuda<f32>, CudaError>>>,
-    double: Arc<OnceLock<Result<Cuda<f64>, CudaError>>>,
+    /// Has it failed, so that the processor has taken over?
+    failed: Arc<AtomicBool>,
+    single: Opened<f32>,
+    double: Opened<f64>,
+    /// For whoever asks and does not learn: the same for all, since compiling takes longer than many a table.
+    common: Opened<f64>,
 }
+
+/// A device whose kernels are compiled when they are needed.
+type Opened<T> = Arc<OnceLock<Result<Cuda<T>, CudaError>>>;
+
+/// The devices of [`Gpu::common`], by their numbers.
+static COMMON: Mutex<BTreeMap<usize, Opened<f64>>> = Mutex::new(BTreeMap::new());
 
 impl Gpu {
     /// It, in f32.
@@ -73,6 +85,20 @@ impl Gpu {
     /// It, in f64.
     pub(crate) fn double(&self) -> Result<&Cuda<f64>, CudaError> {
         self.double.get_or_init(|| Cuda::on(&self.device)).as_ref().map_err(Clone::clone)
+    }
+
+    /// It, in f64, for questions.
+    fn common(&self) -> Result<&Cuda<f64>, CudaError> {
+        self.common.get_or_init(|| Cuda::on(&self.device)).as_ref().map_err(Clone::clone)
+    }
+
+    /// The processor has taken over.
+    pub(crate) fn give_up(&self) {
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -85,8 +111,8 @@ impl fmt::Debug for Gpu {
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(gpu) => write!(f, "cuda:{}", gpu.ordinal),
+            Self::Cuda(gpu) if !gpu.has_failed() => write!(f, "cuda:{}", gpu.ordinal),
+            _ => f.write_str("cpu"),
         }
     }
 }
@@ -97,7 +123,9 @@ impl Machine {
     pub fn find(choice: DeviceChoice, columns: usize, note: &dyn Fn(String)) -> Result<Self> {
         let open = |ordinal: usize, fall_back: bool| -> Result<Gpu, CudaError> {
             let device = Device::find(ordinal)?;
-            Ok(Gpu { ordinal, device, fall_back, single: Arc::default(), double: Arc::default() })
+            let common = Arc::clone(lock(&COMMON).entry(ordinal).or_default());
+            let (failed, single, double) = Default::default();
+            Ok(Gpu { ordinal, device, fall_back, failed, single, double, common })
         };
         match choice {
             DeviceChoice::Cpu => Ok(Self::Cpu),
@@ -128,7 +156,9 @@ impl Machine {
         on_gpu: impl FnOnce(&Cuda<f64>) -> Result<R, SourceError>,
         on_cpu: impl FnOnce(&Cpu<f64>) -> Result<R, SourceError>,
     ) -> Result<R, SourceError> {
-        if let (Machine::Cuda(gpu), None) = (self, model.structure()) {
+        if let (Machine::Cuda(gpu), None) = (self, model.structure())
+            && !gpu.has_failed()
+        {
             let found = match gpu.double() {
                 Ok(machine) => on_gpu(machine),
                 Err(error) => Err(SourceError::Model(ForestError::Device(error.to_string()).into())),
@@ -136,6 +166,7 @@ impl Machine {
             match found {
                 Err(SourceError::Model(ModelError::Forest(ForestError::Device(why)))) => {
                     note(format!("{why}; the processor goes on"));
+                    gpu.give_up();
                 }
                 found => return found,
             }
@@ -156,11 +187,19 @@ pub struct Scorer<'a> {
 impl<'a> Scorer<'a> {
     /// Takes the model to the device, if it has all trees.
     pub fn new(machine: &'a Machine, model: &'a Model, note: &'a (dyn Fn(String) + Sync)) -> Result<Self> {
-        let (Machine::Cuda(gpu), None) = (machine, model.structure()) else {
+        let Machine::Cuda(gpu) = machine else {
             return Ok(Self { model, resident: Mutex::new(None), fall_back: true, note });
         };
-        let resident = match gpu.double().and_then(|gpu| gpu.resident(model.mixture())) {
-            Ok(resident) => resident,
+        let found = match model.structure() {
+            Some(_) => Ok(None),
+            None => gpu.common().and_then(|gpu| gpu.resident(model.mixture())),
+        };
+        let resident = match found {
+            Ok(Some(resident)) => Some(resident),
+            Ok(None) => {
+                note(format!("the GPU does not know such models ({}); the processor scores", model.family()));
+                None
+            }
             Err(error) if gpu.fall_back => {
                 note(format!("{error}; the processor goes on"));
                 None
@@ -171,7 +210,7 @@ impl<'a> Scorer<'a> {
     }
 
     fn resident(&self) -> MutexGuard<'_, Option<Resident<'a, f64>>> {
-        self.resident.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.resident)
     }
 }
 
@@ -186,13 +225,12 @@ impl CompleteRows for Scorer<'_> {
         let blocks = self.model.blocks();
         let encoded = blocks.encode(table);
         match resident.log_likelihoods(&encoded) {
-            Ok(Some(mut log_p)) => {
+            Ok(mut log_p) => {
                 for (row, log) in log_p.iter_mut().enumerate() {
                     *log += blocks.log_share(|block| encoded.get(row, block));
                 }
                 Ok(Some(log_p))
             }
-            Ok(None) => Ok(None),
             Err(error) if self.fall_back => {
                 (self.note)(format!("{error}; the processor goes on"));
                 *held = None;
@@ -201,6 +239,10 @@ impl CompleteRows for Scorer<'_> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn lock<X>(mutex: &Mutex<X>) -> MutexGuard<'_, X> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a device says that has failed, if that is why learning stopped.

@@ -86,12 +86,17 @@ pub fn run(
 ) -> Result<Ended, LearnError> {
     // Trees are counted, on the processor.
     let trees = !matches!(search.plan.start.family, Family::Moat | Family::Directed);
-    if let (Machine::Cuda(gpu), false) = (how.machine, trees) {
+    if let (Machine::Cuda(gpu), false) = (how.machine, trees)
+        && !gpu.has_failed()
+    {
         let ended = on_gpu(search, rows, how, gpu, watcher);
         match &ended {
             Err(error) if gpu.fall_back => match failed_device(error) {
                 // What was learned until the last epoch is kept, and goes on from there.
-                Some(why) => (how.note)(format!("{why}; going on on the processor")),
+                Some(why) => {
+                    (how.note)(format!("{why}; going on on the processor"));
+                    gpu.give_up();
+                }
                 None => return ended,
             },
             _ => return ended,

@@ -40,7 +40,7 @@ pub trait CompleteRows: Sync {
     /// Is there a device at work?
     fn is_on_device(&self) -> bool;
 
-    /// The log-likelihood of every row; nothing if that is left to the processor.
+    /// The log-likelihood of every row, NaN where it is in doubt; nothing if all is left to the processor.
     fn log_p(&self, table: &Table) -> Result<Option<Vec<f64>>>;
 }
 
@@ -180,7 +180,14 @@ impl Chunk {
     pub fn scores(&self, asked: &AskedModel<'_>, scoring: &Scoring<'_>) -> Result<Vec<Estimate>> {
         let on_device = scoring.scorer.map(|scorer| scorer.log_p(&self.rows)).transpose()?.flatten();
         let scores = match on_device {
-            Some(scores) => scores,
+            Some(mut scores) => {
+                let doubtful: Vec<usize> = (0..scores.len()).filter(|&row| scores[row].is_nan()).collect();
+                if !doubtful.is_empty() {
+                    let again = asked.log_p(&self.rows.select(doubtful.iter().copied()))?;
+                    doubtful.into_iter().zip(again).for_each(|(row, score)| scores[row] = score);
+                }
+                scores
+            }
             None => asked.log_p(&self.rows)?,
         };
         let mut scores: Vec<Estimate> = scores.into_iter().map(sure).collect();

@@ -4,7 +4,7 @@
 use everytree::forest::{Backend, Codes, Counts, Cpu, ForestError, Summary, Tables};
 use everytree::learn::{
     Adam, Engine, Family, LearnError, Optimiser, Plan, Rows, Search, Settings, Start, Step, Steps,
-    WatchSearch,
+    WatchSearch, log_likelihoods,
 };
 use everytree::model::{Component, Mixture, ModelError, Pairs, Regularisation, Unseen};
 use everytree::table::{Table, Unique};
@@ -48,13 +48,19 @@ fn search(family: Family) -> Search {
     Search::new(Plan::simple(start, 2))
 }
 
-/// A processor that keeps what it is handed, and makes no step: nothing that it does can be vouched for.
-struct Doubtful {
+/// A processor that is less than one.
+#[derive(Default)]
+struct Machine {
     cpu: Cpu64,
-    asked: Mutex<Vec<usize>>,
+    /// Takes over steps, and makes none: nothing that it does can be vouched for. How many rows each had.
+    steps: Option<Mutex<Vec<usize>>>,
+    /// Computes whole tables, all but these rows.
+    doubtful: Option<Vec<usize>>,
+    /// Batches after which it fails.
+    left: Option<AtomicUsize>,
 }
 
-impl Backend for Doubtful {
+impl Backend for Machine {
     type Prepared = <Cpu64 as Backend>::Prepared;
     type Trace = <Cpu64 as Backend>::Trace;
 
@@ -73,6 +79,13 @@ impl Backend for Doubtful {
         trace: &mut Self::Trace,
         log_forest: &mut [f64],
     ) -> Result<Summary, ForestError> {
+        if let Some(doubtful) = &self.doubtful {
+            assert_eq!(codes.rows(), doubtful.len(), "nothing but what was in doubt");
+        }
+        if let Some(left) = &self.left {
+            let fewer = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+            fewer.map_err(|_| ForestError::Device("it has fallen off the bus".to_owned()))?;
+        }
         self.cpu.forward(tables, codes, trace, log_forest)
     }
 
@@ -87,6 +100,25 @@ impl Backend for Doubtful {
     }
 }
 
+impl Engine<Model> for Machine {
+    fn log_likelihoods(&self, model: &Model, table: &Table) -> Result<Option<Vec<f64>>, ModelError> {
+        let Some(doubtful) = &self.doubtful else { return Ok(None) };
+        let mut found = log_likelihoods(model, table, &self.cpu)?;
+        doubtful.iter().for_each(|&row| found[row] = f64::NAN);
+        Ok(Some(found))
+    }
+
+    fn steps<'a>(
+        &'a self,
+        _: &Model,
+        _: &[Unseen],
+        _: &Settings,
+    ) -> Result<Option<Box<dyn Steps<Model> + 'a>>, ModelError> {
+        let keeper = |asked| Box::new(Keeper { kept: None, rows: 0, asked }) as Box<dyn Steps<Model> + 'a>;
+        Ok(self.steps.as_ref().map(keeper))
+    }
+}
+
 /// What was handed over last.
 struct Keeper<'a> {
     kept: Option<(Model, Adam, Option<Vec<f64>>)>,
@@ -95,23 +127,25 @@ struct Keeper<'a> {
 }
 
 impl Steps<Model> for Keeper<'_> {
-    fn take(
-        &mut self,
-        model: &Model,
-        adam: &Adam,
-        average: Option<&[f64]>,
-        data: &Unique,
-    ) -> Result<(), ModelError> {
-        self.kept = Some((model.clone(), adam.clone(), average.map(<[f64]>::to_vec)));
+    fn rows(&mut self, data: &Unique) -> Result<(), ModelError> {
         self.rows = data.table.rows();
         Ok(())
     }
 
-    fn step(&mut self, step: &Step<'_>) -> Result<Option<f64>, ModelError> {
+    fn take(&mut self, model: &Model, adam: &Adam, average: Option<&[f64]>) -> Result<(), ModelError> {
+        self.kept = Some((model.clone(), adam.clone(), average.map(<[f64]>::to_vec)));
+        Ok(())
+    }
+
+    fn begin(&mut self, step: &Step<'_>) -> Result<(), ModelError> {
         assert_eq!(step.places.len(), step.weights.len());
         assert!(step.places.iter().all(|&place| (place as usize) < self.rows));
         assert!((step.weights.iter().sum::<f64>() - step.total).abs() < 1e-12);
         self.asked.lock().unwrap().push(step.places.len());
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<Option<f64>, ModelError> {
         Ok(None)
     }
 
@@ -127,17 +161,6 @@ impl Steps<Model> for Keeper<'_> {
     }
 }
 
-impl Engine<Model> for Doubtful {
-    fn steps<'a>(
-        &'a self,
-        _: &Model,
-        _: &[Unseen],
-        _: &Settings,
-    ) -> Result<Option<Box<dyn Steps<Model> + 'a>>, ModelError> {
-        Ok(Some(Box::new(Keeper { kept: None, rows: 0, asked: &self.asked })))
-    }
-}
-
 /// Steps that a machine cannot vouch for are made by the model, from what the machine gives back: learning comes out the same to the bit.
 #[test]
 fn a_step_in_doubt_is_made_by_the_model() {
@@ -147,59 +170,14 @@ fn a_step_in_doubt_is_made_by_the_model() {
     for family in [Family::Moat, Family::Directed] {
         let mut plain = search(family);
         plain.run(rows, &settings(), &cpu, &cpu, &mut ()).unwrap();
-        let doubtful = Doubtful { cpu: Cpu64::new(), asked: Mutex::default() };
+        let doubtful = Machine { steps: Some(Mutex::default()), ..Machine::default() };
         let mut handed = search(family);
         handed.run(rows, &settings(), &doubtful, &cpu, &mut ()).unwrap();
         assert_eq!(plain.best, handed.best);
         // Every batch was offered to the machine first: 7 of them in each of 4 epochs.
-        assert_eq!(doubtful.asked.into_inner().unwrap().len(), 7 * 4);
+        assert_eq!(doubtful.steps.unwrap().into_inner().unwrap().len(), 7 * 4);
     }
 }
-
-/// A processor that fails after so many batches, as a device might.
-struct Failing {
-    cpu: Cpu64,
-    left: AtomicUsize,
-}
-
-impl Backend for Failing {
-    type Prepared = <Cpu64 as Backend>::Prepared;
-    type Trace = <Cpu64 as Backend>::Trace;
-
-    fn prepare(&self, tables: &Tables) -> Self::Prepared {
-        self.cpu.prepare(tables)
-    }
-
-    fn trace(&self) -> Self::Trace {
-        self.cpu.trace()
-    }
-
-    fn forward(
-        &self,
-        tables: &Self::Prepared,
-        codes: Codes<'_>,
-        trace: &mut Self::Trace,
-        log_forest: &mut [f64],
-    ) -> Result<Summary, ForestError> {
-        let left = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        match left {
-            Ok(_) => self.cpu.forward(tables, codes, trace, log_forest),
-            Err(_) => Err(ForestError::Device("it has fallen off the bus".to_owned())),
-        }
-    }
-
-    fn backward(
-        &self,
-        tables: &Self::Prepared,
-        trace: &mut Self::Trace,
-        weights: &[f64],
-        counts: &mut Counts,
-    ) -> Result<(), ForestError> {
-        self.cpu.backward(tables, trace, weights, counts)
-    }
-}
-
-impl Engine<Model> for Failing {}
 
 /// Remembers the search as it was after the last epoch, as a checkpoint does.
 struct Checkpoints(Rc<RefCell<Option<Search>>>);
@@ -221,7 +199,7 @@ fn what_a_failing_device_leaves_is_taken_up_by_the_processor() {
     let mut plain = search(Family::Directed);
     plain.run(rows, &settings(), &cpu, &cpu, &mut ()).unwrap();
     // Two components, seven batches an epoch: in the third epoch.
-    let failing = Failing { cpu: Cpu64::new(), left: AtomicUsize::new(2 * (7 * 2 + 3)) };
+    let failing = Machine { left: Some(AtomicUsize::new(2 * (7 * 2 + 3))), ..Machine::default() };
     let kept = Rc::new(RefCell::new(None));
     let mut broken = search(Family::Directed);
     let error =
@@ -237,4 +215,16 @@ fn what_a_failing_device_leaves_is_taken_up_by_the_processor() {
         search.run(rows, &settings(), &cpu, &cpu, &mut ()).unwrap();
         assert_eq!(search.best, plain.best);
     }
+}
+
+/// Rows that a machine cannot vouch for are computed by the model, and no others.
+#[test]
+fn rows_in_doubt_are_computed_again() {
+    let train = rows(200, 5);
+    let start =
+        Start { family: Family::Moat, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
+    let model = start.model(&STATES, &train.unique(), 2, 1).unwrap();
+    let plain = log_likelihoods(&model, &train, &Cpu64::new()).unwrap();
+    let partial = Machine { doubtful: Some(vec![0, 17, 199]), ..Machine::default() };
+    assert_eq!(log_likelihoods(&model, &train, &partial).unwrap(), plain);
 }

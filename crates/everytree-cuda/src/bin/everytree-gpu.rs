@@ -118,6 +118,12 @@ fn test(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
         (64, 40),
         (65, 40),
         (100, 64),
+        (128, 20),
+        (129, 20),
+        (143, 20),
+        (144, 20),
+        (145, 20),
+        (150, 300),
         (163, 40),
         (294, 20),
         (500, 10),
@@ -155,6 +161,12 @@ fn test(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
         }
     }
     failed += learning(single, double)?;
+    println!("a few rows at a time");
+    single.at_most(7);
+    double.at_most(7);
+    failed += learning(single, double)?;
+    single.at_most(usize::MAX);
+    double.at_most(usize::MAX);
     failed += large(single)?;
     if failed > 0 { Err(format!("{failed} checks failed")) } else { Ok(()) }
 }
@@ -242,6 +254,17 @@ fn learning(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
         // Steps of Adam are as long for small derivatives as for large ones: in f32 single parameters may go other ways.
         check("f32", learned(&start, data, &settings, single, double)?, [f64::INFINITY, 2e-2]);
         check("f64", learned(&start, data, &settings, double, double)?, [1e-4, 1e-8]);
+        // Edges go through the door of forests, all components at once.
+        let words = |error: everytree::model::ModelError| error.to_string();
+        let edges = [
+            edge_posteriors(&truth.model, &valid, &cpu).map_err(words)?.concat(),
+            edge_posteriors(&truth.model, &valid, double).map_err(words)?.concat(),
+        ];
+        let far = edges[0].iter().zip(&edges[1]).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        if far > 1e-9 {
+            println!("edges {far:.1e}  <-- too far");
+            failed += 1;
+        }
         let twice = [0, 1].map(|_| learned(&start, data, &settings, single, double));
         let [once, twice] = twice;
         if once?.model != twice?.model {
@@ -339,7 +362,8 @@ fn step<T: CudaReal>(machine: &Cuda<T>, family: Family, n: usize, batch: usize) 
         .map_err(words)?
         .ok_or("the device does not know this family")?;
     let state = State::new(model);
-    steps.take(&state.model, &state.adam, None, &train).map_err(words)?;
+    steps.rows(&train).map_err(words)?;
+    steps.take(&state.model, &state.adam, None).map_err(words)?;
     let places: Vec<u32> = (0..train.table.rows() as u32).collect();
     let total = train.weights.iter().sum();
     let step = Step { places: &places, weights: &train.weights, total, share: 1.0, rate: 1e-3 };
@@ -348,7 +372,8 @@ fn step<T: CudaReal>(machine: &Cuda<T>, family: Family, n: usize, batch: usize) 
         const SOME: u32 = 4;
         let begin = Instant::now();
         for _ in 0..SOME {
-            steps.step(&step).map_err(words)?.ok_or("a step in doubt")?;
+            steps.begin(&step).map_err(words)?;
+            steps.end().map_err(words)?.ok_or("a step in doubt")?;
         }
         best = best.min(begin.elapsed().as_secs_f64() / f64::from(SOME));
     }
@@ -377,14 +402,8 @@ fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
                 }
                 Ok(rows.rows() as f64 / best)
             };
-            let on_gpu = fastest(&mut || {
-                let found = double.log_likelihoods(&model, &rows).map_err(words)?;
-                found.map(drop).ok_or_else(|| "rows in doubt".to_owned())
-            })?;
-            let in_f32 = fastest(&mut || {
-                let found = single.log_likelihoods(&model, &rows).map_err(words)?;
-                found.map(drop).ok_or_else(|| "rows in doubt".to_owned())
-            })?;
+            let on_gpu = fastest(&mut || log_likelihoods(&model, &rows, double).map(drop).map_err(words))?;
+            let in_f32 = fastest(&mut || log_likelihoods(&model, &rows, single).map(drop).map_err(words))?;
             let cpu = Cpu::<f64>::new().keeping(0);
             // The processor has more than enough to do with some of them.
             let some = rows.select(0..(rows.rows() / 10).max(512));

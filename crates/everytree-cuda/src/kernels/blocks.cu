@@ -172,7 +172,8 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
 // Products of 32 × 32 numbers over many: z[k][l] = Σ_i a[k][i] b[l][i], or with both transposed. A thread block takes AT_ONCE of the i;
 // what it finds is one of the parts that are added up later, in order. 256 threads, four results each. Of several squares of results, the
 // rows of b go on from one to the next.
-#define AT_ONCE 128
+#define AT_ONCE (512 / (int)sizeof(REAL))
+#define GROUPS (AT_ONCE / B)
 extern "C" __global__ void narrow_products(
     REAL *parts, const REAL *a, const REAL *b, int along, int a_stride, int b_stride, int transposed, int a_matrix,
     int b_matrix) {
@@ -181,18 +182,18 @@ extern "C" __global__ void narrow_products(
     const REAL *of_a = a + (long long)blockIdx.y * a_matrix, *of_b = b + (long long)blockIdx.y * b_matrix + (long long)blockIdx.z * B * b_stride;
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     // All of it is on its way at once.
-    REAL of_left[16], of_right[16];
+    REAL of_left[4 * GROUPS], of_right[4 * GROUPS];
 #pragma unroll
-    for (int part = 0; part < 16; part++) {
-        int k = transposed ? lane : warp + 8 * (part >> 2), i = transposed ? warp + 8 * part : lane + 32 * (part & 3);
+    for (int part = 0; part < 4 * GROUPS; part++) {
+        int k = transposed ? lane : warp + 8 * (part / GROUPS), i = transposed ? warp + 8 * part : lane + 32 * (part % GROUPS);
         long long at_a = transposed ? (long long)(first + i) * a_stride + k : (long long)k * a_stride + first + i;
         long long at_b = transposed ? (long long)(first + i) * b_stride + k : (long long)k * b_stride + first + i;
         of_left[part] = i < count ? of_a[at_a] : (REAL)0;
         of_right[part] = i < count ? of_b[at_b] : (REAL)0;
     }
 #pragma unroll
-    for (int part = 0; part < 16; part++) {
-        int k = transposed ? lane : warp + 8 * (part >> 2), i = transposed ? warp + 8 * part : lane + 32 * (part & 3);
+    for (int part = 0; part < 4 * GROUPS; part++) {
+        int k = transposed ? lane : warp + 8 * (part / GROUPS), i = transposed ? warp + 8 * part : lane + 32 * (part % GROUPS);
         left[k][i] = of_left[part];
         right[k][i] = of_right[part];
     }

@@ -3,7 +3,7 @@
 // Sums of weighted derivatives by the states they belong to, of derivatives that lie in memory, P numbers a row. A thread has one pair of
 // variables and some rows; it alone writes the entries of that pair in the table of its chunk of rows. sums is chunks × S × S, zero
 // before.
-extern "C" __global__ void tally(
+extern "C" __global__ void __launch_bounds__(1024) tally(
     REAL *sums, const REAL *g, const u16 *states, const int *places, const REAL *weights, const u8 *trusted, const int *offsets, int n,
     int P, int matrix, int S, int rows, int per_chunk, int directed) {
     int u = blockIdx.x * B + threadIdx.x;

@@ -33,8 +33,8 @@ _COMMON = """
     threads : int, optional
         Default: all. The result does not depend on it.
     device : {"auto", "cpu", "cuda", "cuda:N"}, default "auto"
-        Where learning and scoring of complete rows are done; "auto" takes a GPU where there is one, from 128 columns on, and the
-        notes say so. Trees are learned on the processor.
+        Where learning and scoring of complete rows are done; "auto" takes a GPU where there is one, from 128 columns on,
+        and the notes say so. Trees are learned on the processor.
     random_state : int or generator, optional
         Seed of everything that is left to chance. None is 0: the same data give the same model.
     verbose : bool, default False

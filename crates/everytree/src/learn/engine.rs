@@ -11,7 +11,7 @@ use crate::table::{Table, Unique};
 /// A machine that may take over what is done with a whole model. What it leaves alone is done by the model itself, with the
 /// machine's forests.
 pub trait Engine<M>: Backend {
-    /// The natural logarithm of the probability of every row, if this machine computes it.
+    /// The natural logarithm of the probability of every row, if this machine computes it; NaN where it cannot vouch for it.
     fn log_likelihoods(&self, model: &M, table: &Table) -> Result<Option<Vec<f64>>, ModelError> {
         let _ = (model, table);
         Ok(None)
@@ -34,17 +34,17 @@ impl<M, T: Real> Engine<M> for Cpu<T> {}
 
 /// Someone who makes steps: parameters and the optimiser's memory are with him until they are given back.
 pub trait Steps<M> {
-    /// Takes parameters, the optimiser's memory, and the rows to learn from.
-    fn take(
-        &mut self,
-        model: &M,
-        adam: &Adam,
-        average: Option<&[f64]>,
-        data: &Unique,
-    ) -> Result<(), ModelError>;
+    /// Takes the rows to learn from.
+    fn rows(&mut self, data: &Unique) -> Result<(), ModelError>;
 
-    /// A step: the sum of weighted log-likelihoods before it. Nothing: it cannot be vouched for, and has not been made.
-    fn step(&mut self, step: &Step<'_>) -> Result<Option<f64>, ModelError>;
+    /// Takes parameters and the optimiser's memory.
+    fn take(&mut self, model: &M, adam: &Adam, average: Option<&[f64]>) -> Result<(), ModelError>;
+
+    /// Begins a step. Whoever asks for it may do something else until he wants to know how it went.
+    fn begin(&mut self, step: &Step<'_>) -> Result<(), ModelError>;
+
+    /// Waits for the step: the sum of weighted log-likelihoods before it. Nothing: it cannot be vouched for, and has not been made.
+    fn end(&mut self) -> Result<Option<f64>, ModelError>;
 
     /// Gives back what was taken.
     fn give(

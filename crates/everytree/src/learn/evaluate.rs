@@ -45,9 +45,24 @@ pub fn log_likelihoods<M: Learnable, E: Engine<M>>(
     table: &Table,
     engine: &E,
 ) -> Result<Vec<f64>, ModelError> {
-    if let Some(found) = engine.log_likelihoods(model, table)? {
+    if let Some(mut found) = engine.log_likelihoods(model, table)? {
+        let doubtful: Vec<usize> = (0..found.len()).filter(|&row| found[row].is_nan()).collect();
+        if !doubtful.is_empty() {
+            let rows = table.select(doubtful.iter().copied());
+            let again = by_the_model(model, &rows, engine)?;
+            doubtful.into_iter().zip(again).for_each(|(row, log)| found[row] = log);
+        }
         return Ok(found);
     }
+    by_the_model(model, table, engine)
+}
+
+/// The same by the model itself, with the machine's forests.
+fn by_the_model<M: Learnable, B: Backend>(
+    model: &M,
+    table: &Table,
+    engine: &B,
+) -> Result<Vec<f64>, ModelError> {
     let mut ready = model.ready(engine)?;
     let rows = table.rows();
     let mut log_likelihood = vec![0.0; rows];

@@ -246,7 +246,7 @@ impl<M: Learnable> State<M> {
     ) -> Result<Option<f64>, LearnError> {
         let order = order(data, settings.seed, epoch);
         let batches = order.len().div_ceil(settings.batch);
-        let mut batch = Batch::new(data);
+        let (mut batch, mut next) = (Batch::new(data), Batch::new(data));
         worker.expected = None;
         if let Some(sums) = self.expected.take() {
             let Work { ready, .. } = worker.work(&self.model)?;
@@ -255,23 +255,31 @@ impl<M: Learnable> State<M> {
             worker.expected = Some(expected);
         }
         if let Some(steps) = &mut worker.steps {
-            steps.take(&self.model, &self.adam, self.average.as_deref(), data)?;
+            steps.rows(data)?;
+            steps.take(&self.model, &self.adam, self.average.as_deref())?;
         }
         let whole = data.total();
-        let (mut sum, mut weight, mut rows) = (0.0, 0.0, 0);
-        for (number, places) in order.chunks(settings.batch).enumerate() {
+        let mut rows_of = order.chunks(settings.batch);
+        if let Some(places) = rows_of.next() {
             batch.choose(data, places);
+        }
+        let (mut sum, mut weight, mut rows) = (0.0, 0.0, 0);
+        for number in 0..batches {
             let step = (epoch - 1) * batches + number;
-            let made = match &mut worker.steps {
-                Some(steps) => steps.step(&Step {
+            if let Some(steps) = &mut worker.steps {
+                steps.begin(&Step {
                     places: &batch.places,
                     weights: &batch.weights,
                     total: batch.total,
                     share: batch.total / whole,
                     rate: settings.rate(step, settings.epochs * batches),
-                })?,
-                None => None,
-            };
+                })?;
+            }
+            // While a machine is at work, the next batch is chosen.
+            if let Some(places) = rows_of.next() {
+                next.choose(data, places);
+            }
+            let made = worker.steps.as_mut().map_or(Ok(None), |steps| steps.end())?;
             let total = match made {
                 Some(total) => total,
                 None => {
@@ -282,14 +290,14 @@ impl<M: Learnable> State<M> {
                     let total =
                         self.step((epoch, number), batches, (&batch, whole), unseen, settings, worker)?;
                     if let Some(steps) = &mut worker.steps {
-                        steps.take(&self.model, &self.adam, self.average.as_deref(), data)?;
+                        steps.take(&self.model, &self.adam, self.average.as_deref())?;
                     }
                     total
                 }
             };
             sum += total;
             weight += batch.total;
-            rows += places.len();
+            rows = (rows + settings.batch).min(order.len());
             let progress = Progress {
                 epoch,
                 epochs: settings.epochs,
@@ -301,6 +309,7 @@ impl<M: Learnable> State<M> {
             if watch.batch(&progress).is_break() {
                 return Ok(None);
             }
+            std::mem::swap(&mut batch, &mut next);
         }
         if let Some(steps) = &mut worker.steps {
             steps.give(&mut self.model, &mut self.adam, &mut self.average)?;
