@@ -85,6 +85,9 @@ const FORGETTING: f64 = 0.6;
 /// Steps for which counts are only collected.
 const FIRST_STEPS: usize = 4;
 
+/// After so many steps in doubt, one after the other, a machine is not asked again in this epoch.
+const MOST_DOUBTS: usize = 4;
+
 /// Why learning stopped short.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
@@ -264,9 +267,11 @@ impl<M: Learnable> State<M> {
             batch.choose(data, places);
         }
         let (mut sum, mut weight, mut rows) = (0.0, 0.0, 0);
+        // Steps in doubt, one after the other.
+        let mut doubts = 0;
         for number in 0..batches {
             let step = (epoch - 1) * batches + number;
-            if let Some(steps) = &mut worker.steps {
+            if let Some(steps) = worker.steps.as_mut().filter(|_| doubts < MOST_DOUBTS) {
                 steps.begin(&Step {
                     places: &batch.places,
                     weights: &batch.weights,
@@ -279,17 +284,21 @@ impl<M: Learnable> State<M> {
             if let Some(places) = rows_of.next() {
                 next.choose(data, places);
             }
-            let made = worker.steps.as_mut().map_or(Ok(None), |steps| steps.end())?;
+            let mut made = None;
+            if let Some(steps) = worker.steps.as_mut().filter(|_| doubts < MOST_DOUBTS) {
+                made = steps.end()?;
+                doubts = if made.is_none() { doubts + 1 } else { 0 };
+                if made.is_none() {
+                    steps.give(&mut self.model, &mut self.adam, &mut self.average)?;
+                }
+            }
             let total = match made {
                 Some(total) => total,
                 None => {
-                    if let Some(steps) = &mut worker.steps {
-                        steps.give(&mut self.model, &mut self.adam, &mut self.average)?;
-                    }
                     batch.gather(data);
                     let total =
                         self.step((epoch, number), batches, (&batch, whole), unseen, settings, worker)?;
-                    if let Some(steps) = &mut worker.steps {
+                    if let Some(steps) = worker.steps.as_mut().filter(|_| doubts < MOST_DOUBTS) {
                         steps.take(&self.model, &self.adam, self.average.as_deref())?;
                     }
                     total
@@ -311,7 +320,7 @@ impl<M: Learnable> State<M> {
             }
             std::mem::swap(&mut batch, &mut next);
         }
-        if let Some(steps) = &mut worker.steps {
+        if let Some(steps) = worker.steps.as_mut().filter(|_| doubts < MOST_DOUBTS) {
             steps.give(&mut self.model, &mut self.adam, &mut self.average)?;
         }
         self.expected = worker.expected.as_ref().map(|expected| expected.to_vec());

@@ -1,0 +1,531 @@
+//! Rows that do not fit into shared memory: eliminated a block of vertices after the other (`kernels/blocks.cu`), all rows at once, and
+//! everything large is a batched matrix product. Blocks make bands, so that what lies outside a band is touched once for all of its
+//! blocks.
+
+use super::{FEW_ROWS, Look, Prior, Shape, Space};
+use crate::engine::{Cuda, CudaError, LANES, Lane, threads};
+use crate::real::{CudaReal, Products};
+use crate::space::Memory;
+
+/// Vertices of a block, as in `kernels/common.cu`.
+pub(super) const B: usize = 32;
+/// Blocks of a band.
+const TOGETHER: usize = 4;
+/// Vertices of a band.
+const W: usize = TOGETHER * B;
+/// Rows of the part below the diagonal that are brought up to date at once: what is computed above it is waste.
+const STRIPE: usize = 256;
+/// Numbers that a thread block of `narrow_products` sums over, as in `kernels/blocks.cu`: 512 bytes of them.
+const fn along_at_once<T>() -> usize {
+    512 / size_of::<T>()
+}
+
+/// Memory for the rows of a lane.
+#[derive(Default)]
+pub(super) struct Share {
+    q: Memory,
+    pub g: Memory,
+    pivots: Memory,
+    inverses: Memory,
+    /// Of every block: green, both triangular inverses, and the probabilities of leaving straight away.
+    small: [Memory; 4],
+    zs: [Memory; 2],
+    lifts: Memory,
+    panels: [Memory; 3],
+}
+
+/// Some of the rows, on a lane.
+pub(super) struct Part<'a> {
+    lane: &'a Lane,
+    /// The number of the first of them.
+    pub first: usize,
+    /// How many, the weights among them.
+    pub count: usize,
+    /// Where their states are found; the weights, if they are among them.
+    pub look: Look,
+    pub share: &'a mut Share,
+}
+
+impl Shape {
+    fn blocks(&self) -> usize {
+        self.p / B
+    }
+
+    /// The numbers of the blocks of every band, first those nearest to the root.
+    fn bands(&self) -> Vec<std::ops::Range<usize>> {
+        let blocks = self.blocks();
+        (0..blocks).step_by(TOGETHER).map(|first| first..(first + TOGETHER).min(blocks)).collect()
+    }
+
+    /// Numbers that say where walks leave: of the vertices of a band, or of all.
+    fn exits(&self) -> usize {
+        if self.directed { W * self.p } else { self.p * self.p }
+    }
+
+    /// Where a block starts, and which of its places hold a vertex to eliminate.
+    fn span(&self, number: usize) -> [usize; 3] {
+        let start = number * B;
+        [start, usize::from(number == 0), B.min(self.size - start)]
+    }
+
+    /// Numbers that a row takes on the device.
+    pub(super) fn in_blocks<T>(&self) -> usize {
+        let of_blocks = self.blocks() * (3 * B * B + B);
+        let zs = TOGETHER * self.p.div_ceil(along_at_once::<T>()) * B * B;
+        2 * self.p * self.p + self.exits() + 2 * W * self.p + of_blocks + zs + 2 * self.p
+    }
+}
+
+impl<T: CudaReal> Cuda<T> {
+    /// log F of rows.
+    pub(super) fn eliminate_blocks(
+        &self,
+        shape: &Shape,
+        look: &Look,
+        rows: usize,
+        space: &mut Space,
+    ) -> Result<(), CudaError> {
+        let all = rows + usize::from(look.prior.is_some());
+        let logs = space.logs.reserve(&self.stream, all * 8)?;
+        let lanes = space.lanes(shape, rows);
+        let mut parts = self.parts(shape, look, rows, lanes, &mut space.shares);
+        for part in &mut parts {
+            part.reserve_forward(self, shape)?;
+        }
+        let mut places = look.places(0, all, logs);
+        places.extend(parts.iter_mut().flat_map(|part| part.places(self)));
+        let records = if space.may_record && rows <= FEW_ROWS { Some(&mut space.records) } else { None };
+        self.record(records, places, || self.start_forward(shape, look, logs, &mut parts))
+    }
+
+    fn start_forward(
+        &self,
+        shape: &Shape,
+        look: &Look,
+        logs: u64,
+        parts: &mut [Part<'_>],
+    ) -> Result<(), CudaError> {
+        self.fork()?;
+        let started = self.forward_on_lanes(shape, look, logs, parts);
+        // Whatever happened: nobody goes on before all lanes are done.
+        started.and(self.join())
+    }
+
+    fn forward_on_lanes(
+        &self,
+        shape: &Shape,
+        look: &Look,
+        logs: u64,
+        parts: &mut [Part<'_>],
+    ) -> Result<(), CudaError> {
+        let Shape { n, size, p, total, directed, .. } = *shape;
+        for part in parts.iter_mut() {
+            let q = part.share.q.reserve(&self.stream, 0)?;
+            let (prior, prior_row) = match part.look.prior {
+                Some(prior) => (prior.weights, part.count - 1),
+                None => (0, usize::MAX),
+            };
+            self.launch_on(
+                &part.lane.stream,
+                "fill_rates",
+                &[q, look.rates, part.look.states, part.look.places, prior],
+                &[prior_row, n, size, p, total, usize::from(directed)],
+                threads([p / B, p / B, part.count], [B, 8]),
+            )?;
+        }
+        // In turns, so that all lanes have something to do.
+        for band in shape.bands().into_iter().rev() {
+            for part in parts.iter_mut() {
+                self.eliminate_band(shape, part, band.clone())?;
+            }
+        }
+        for part in parts.iter_mut() {
+            let pivots = part.share.pivots.reserve(&self.stream, 0)?;
+            let logs = logs + (part.first * 8) as u64;
+            let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
+            self.launch_on(&part.lane.stream, "log_pivots", &[pivots, logs], &[size, p, part.count], few)?;
+        }
+        Ok(())
+    }
+
+    /// The rows of every lane.
+    pub(super) fn parts<'a>(
+        &'a self,
+        shape: &Shape,
+        look: &Look,
+        rows: usize,
+        lanes: usize,
+        shares: &'a mut [Share; LANES],
+    ) -> Vec<Part<'a>> {
+        let all = rows + usize::from(look.prior.is_some());
+        let each = all.div_ceil(lanes).max(1);
+        let parts = self.lanes.iter().zip(shares).enumerate().map(|(number, (lane, share))| {
+            let first = (number * each).min(all);
+            let count = each.min(all - first);
+            let skip = |place: u64, bytes: usize| if place == 0 { 0 } else { place + (first * bytes) as u64 };
+            let mut look = *look;
+            match look.places {
+                0 => look.states = skip(look.states, shape.n * size_of::<u16>()),
+                places => look.places = skip(places, size_of::<i32>()),
+            }
+            // The weights are the last row of all.
+            look.prior = look.prior.filter(|_| first + count == all && count > 0);
+            Part { lane, first, count, look, share }
+        });
+        parts.filter(|part| part.count > 0).collect()
+    }
+
+    fn eliminate_band(
+        &self,
+        shape: &Shape,
+        part: &mut Part<'_>,
+        band: std::ops::Range<usize>,
+    ) -> Result<(), CudaError> {
+        let Shape { p, directed, .. } = *shape;
+        let real = size_of::<T>();
+        let stream = &self.stream;
+        let count = part.count;
+        let q = part.share.q.reserve(stream, 0)?;
+        let pivots = part.share.pivots.reserve(stream, 0)?;
+        let inverses = part.share.inverses.reserve(stream, 0)?;
+        let exits = part.share.panels[0].reserve(stream, 0)?;
+        let at = |row: usize, column: usize| (q + ((row * p + column) * real) as u64, p, p * p);
+        // Where walks leave: a row a vertex of the band; of all vertices in the undirected kind, which needs them once more.
+        let panel = shape.exits();
+        let first = band.start * B;
+        let row_of = |row: usize| if directed { row } else { first + row };
+        let exit = |row: usize, column: usize| (exits + ((row_of(row) * p + column) * real) as u64, p, panel);
+        let lane = part.lane;
+        let product = |transposed, shape, a, b, c, add| {
+            self.products(
+                lane,
+                Products { transposed: [transposed, false], shape, a, b, c, add, rows: count },
+            )
+        };
+        for block in band.clone().rev() {
+            let [start, low, high] = shape.span(block);
+            let [green, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
+            self.launch_on(
+                &lane.stream,
+                "eliminate_block",
+                &[q, pivots, inverses, green, up_inverse, down_inverse, leaves],
+                &[start, low, high, p, usize::from(directed)],
+                threads([count, 1, 1], [B, B]),
+            )?;
+            // h = green × rates to the outside
+            let place = start - first;
+            product(false, [B, start, B], (green, B, B * B), at(start, 0), exit(place, 0), false)?;
+            // At once what the rest of the band needs: rates into the block times where walks leave it.
+            if directed {
+                product(false, [place, start, B], at(first, start), exit(place, 0), at(first, 0), true)?;
+                product(false, [first, place, B], at(0, start), exit(place, first), at(0, first), true)?;
+            } else {
+                product(true, [place, start, B], at(start, first), exit(place, 0), at(first, 0), true)?;
+            }
+        }
+        // And what lies before the band, for all of its blocks.
+        let wide = band.len() * B;
+        if directed {
+            return product(false, [first, first, wide], at(0, first), exit(0, 0), at(0, 0), true);
+        }
+        for above in (0..first).step_by(STRIPE) {
+            let below = (above + STRIPE).min(first);
+            let sizes = [below - above, below, wide];
+            product(true, sizes, at(first, above), exit(0, 0), at(above, 0), true)?;
+        }
+        Ok(())
+    }
+
+    /// Derivatives of rows.
+    pub(super) fn bring_back_blocks(
+        &self,
+        shape: &Shape,
+        look: &Look,
+        rows: usize,
+        space: &mut Space,
+    ) -> Result<(), CudaError> {
+        let stream = &self.stream;
+        let all = rows + usize::from(look.prior.is_some());
+        let logs = space.logs.reserve(stream, 0)?;
+        let trusted = space.trusted.reserve(stream, all)?;
+        let lanes = space.lanes(shape, rows);
+        let mut parts = self.parts(shape, look, rows, lanes, &mut space.shares);
+        for part in &mut parts {
+            part.reserve_backward(self, shape)?;
+        }
+        let mut places = look.places(1, all, trusted);
+        places.push(logs);
+        places.extend(parts.iter_mut().flat_map(|part| part.places(self)));
+        let records = if space.may_record && rows <= FEW_ROWS { Some(&mut space.records) } else { None };
+        self.record(records, places, || self.start_backward(shape, [logs, trusted], &mut parts))
+    }
+
+    fn start_backward(
+        &self,
+        shape: &Shape,
+        [logs, trusted]: [u64; 2],
+        parts: &mut [Part<'_>],
+    ) -> Result<(), CudaError> {
+        self.fork()?;
+        let started = self.backward_on_lanes(shape, [logs, trusted], parts);
+        started.and(self.join())
+    }
+
+    fn backward_on_lanes(
+        &self,
+        shape: &Shape,
+        [logs, trusted]: [u64; 2],
+        parts: &mut [Part<'_>],
+    ) -> Result<(), CudaError> {
+        let Shape { n, size, p, directed, .. } = *shape;
+        let stream = &self.stream;
+        for band in shape.bands() {
+            for part in parts.iter_mut() {
+                self.bring_back_band(shape, part, band.clone())?;
+            }
+        }
+        for part in parts.iter_mut() {
+            let g = part.share.g.reserve(stream, 0)?;
+            let (logs, trusted) = (logs + (part.first * 8) as u64, trusted + part.first as u64);
+            let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
+            let sizes = [size, p, part.count];
+            self.launch_on(&part.lane.stream, "trust_derivatives", &[g, logs, trusted], &sizes, few)?;
+            if let Some(prior) = part.look.prior {
+                let own = g + ((part.count - 1) * p * p * size_of::<T>()) as u64;
+                let all = threads([n.div_ceil(128), n, 1], [128, 1]);
+                let sizes = [n, p, usize::from(directed)];
+                let places = [prior.marginals, own, prior.weights];
+                self.launch_on(&part.lane.stream, "prior_marginals", &places, &sizes, all)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn bring_back_band(
+        &self,
+        shape: &Shape,
+        part: &mut Part<'_>,
+        band: std::ops::Range<usize>,
+    ) -> Result<(), CudaError> {
+        let Shape { p, directed, .. } = *shape;
+        let stream = &self.stream;
+        let real = size_of::<T>();
+        let (lane, count) = (part.lane, part.count);
+        let q = part.share.q.reserve(stream, 0)?;
+        let g = part.share.g.reserve(stream, 0)?;
+        let inverses = part.share.inverses.reserve(stream, 0)?;
+        let lifts = part.share.lifts.reserve(stream, 0)?;
+        let [z_out, z_in] = &mut part.share.zs;
+        let (z_out, z_in) = (z_out.reserve(stream, 0)?, z_in.reserve(stream, 0)?);
+        let mut panels = [0; 3];
+        for (place, memory) in panels.iter_mut().zip(&mut part.share.panels) {
+            *place = memory.reserve(stream, 0)?;
+        }
+        // Everything before the band is known.
+        let known = band.start * B;
+        // Where walks leave, a row of p a vertex; time after entering, and x, a row of W an index.
+        let [exits, entries, columns] = panels;
+        let number = |base: u64, row: usize, stride: usize, column: usize| {
+            base + ((row * stride + column) * real) as u64
+        };
+        let (whole, panel, narrow) = (p * p, W * p, B * B);
+        let of_q = |row, column| (number(q, row, p, column), p, whole);
+        let of_g = |row, column| (number(g, row, p, column), p, whole);
+        let row_of = |row: usize| if directed { row } else { known + row };
+        let of_exits = |row, column| (number(exits, row_of(row), p, column), p, shape.exits());
+        let of_entries = |row, column| (number(entries, row, W, column), W, panel);
+        let of_columns = |row, column| (number(columns, row, W, column), W, panel);
+        let one_a_row = threads([count, 1, 1], [B, B]);
+        let product = |transposed, shape, a, b, c, add| {
+            self.products(lane, Products { transposed, shape, a, b, c, add, rows: count })
+        };
+        type Matrix = (u64, usize, usize);
+        // Σ a[k] b[l] over `along` numbers, in parts; so many squares.
+        let narrow_products = |to: u64, a: Matrix, b: Matrix, along: usize, transposed, squares: usize| {
+            if along == 0 || squares == 0 {
+                return Ok(());
+            }
+            self.launch_on(
+                &lane.stream,
+                "narrow_products",
+                &[to, a.0, b.0],
+                &[along, a.1, b.1, usize::from(transposed), a.2, b.2],
+                threads([along.div_ceil(along_at_once::<T>()), count, squares], [256, 1]),
+            )
+        };
+        const PLAIN: [bool; 2] = [false, false];
+        const SECOND: [bool; 2] = [false, true];
+        const FIRST: [bool; 2] = [true, false];
+        let wide = band.len() * B;
+        for block in band.clone().filter(|_| directed) {
+            let [start, ..] = shape.span(block);
+            let [green, ..] = part.of_block(self, block)?;
+            let (place, green) = (start - known, (green, B, narrow));
+            // h = green × q[block, rest]; entries = q[rest, block] × green
+            product(PLAIN, [B, start, B], green, of_q(start, 0), of_exits(place, 0), false)?;
+            product(PLAIN, [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
+        }
+        // y over what lies before the band, for all of its blocks; and x = G × hᵀ.
+        let over = [wide, known, known];
+        if directed {
+            let over_x = [known, wide, known];
+            product(SECOND, over_x, of_g(0, 0), of_exits(0, 0), of_columns(0, 0), false)?;
+            product(FIRST, over, of_entries(0, 0), of_g(0, 0), of_g(known, 0), false)?;
+        } else {
+            product(PLAIN, over, of_exits(0, 0), of_g(0, 0), of_g(known, 0), false)?;
+        }
+        for block in band {
+            let [start, low, high] = shape.span(block);
+            let [_, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
+            let place = start - known;
+            let parts = start.div_ceil(along_at_once::<T>());
+            let h = |column| of_exits(place, column);
+            if !directed {
+                // What the blocks of the band that are back add to that; then what lies among them.
+                let (back, y) = (of_g(known, 0), of_g(start, 0));
+                product(PLAIN, [B, known, place], h(known), back, y, true)?;
+                let squares = place / B;
+                narrow_products(z_out, h(0), back, start, false, squares)?;
+                if squares > 0 {
+                    let to = of_g(start, known).0;
+                    let all = threads([count, squares, 1], [B, B]);
+                    self.launch_on(&lane.stream, "add_narrow", &[to, z_out], &[parts, p], all)?;
+                }
+                narrow_products(z_out, of_q(start, 0), y, start, false, 1)?;
+                self.launch_on(
+                    &lane.stream,
+                    "bring_back_undirected",
+                    &[q, g, inverses, down_inverse, leaves, z_out, lifts],
+                    &[start, low, high, p, parts],
+                    one_a_row,
+                )?;
+                if start > 0 {
+                    let tiles = threads([start / B, count, 1], [B, 8]);
+                    self.launch_on(&lane.stream, "spread_block", &[g, lifts], &[start, p], tiles)?;
+                }
+                continue;
+            }
+            let x = of_columns(0, place);
+            product(SECOND, [known, B, place], of_g(0, known), h(known), x, true)?;
+            let among = of_columns(known, place);
+            product(SECOND, [place, B, start], of_g(known, 0), h(0), among, false)?;
+            let entry = |row| of_entries(row, place);
+            product(FIRST, [B, known, place], entry(known), of_g(known, 0), of_g(start, 0), true)?;
+            product(FIRST, [B, place, start], entry(0), of_g(0, known), of_g(start, known), false)?;
+            // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
+            narrow_products(z_out, of_g(start, 0), of_q(start, 0), start, false, 1)?;
+            narrow_products(z_in, of_q(0, start), x, start, true, 1)?;
+            let brought = [q, g, inverses, up_inverse, down_inverse, leaves, z_out, z_in, x.0];
+            let sizes = [start, low, high, p, W, parts];
+            self.launch_on(&lane.stream, "bring_back_directed", &brought, &sizes, one_a_row)?;
+        }
+        Ok(())
+    }
+}
+
+impl Space {
+    /// Lanes that so many rows are spread over: as many as were fastest. Where it takes longer to start the work than to do it, and
+    /// it is not recorded, one.
+    pub(super) fn lanes(&self, shape: &Shape, rows: usize) -> usize {
+        match rows > FEW_ROWS {
+            true => 2,
+            false if self.may_record && shape.n >= 1280 => LANES,
+            false => 1,
+        }
+    }
+}
+
+impl Look {
+    /// All that makes it the same work again, beside the memory of rows.
+    fn places(&self, way: u64, rows: usize, to: u64) -> Vec<u64> {
+        let prior = self.prior.unwrap_or(Prior { weights: 0, marginals: 0 });
+        let Self { rates, offsets, states, places, .. } = *self;
+        vec![way, rows as u64, to, rates, offsets, states, places, prior.weights, prior.marginals]
+    }
+}
+
+impl Part<'_> {
+    /// Where all of its memory lies.
+    fn places<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Vec<u64> {
+        let Share { q, g, pivots, inverses, small, zs, lifts, panels } = &mut *self.share;
+        let all = [q, g, pivots, inverses, lifts].into_iter().chain(small).chain(zs).chain(panels);
+        all.map(|memory| memory.place(machine)).collect()
+    }
+
+    /// Room for what is made on the way there.
+    fn reserve_forward<T: CudaReal>(&mut self, machine: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
+        let (stream, count, p) = (&machine.stream, self.count, shape.p);
+        let real = size_of::<T>();
+        let Share { q, pivots, inverses, small: [green, up, down, leaves], panels, .. } = &mut *self.share;
+        let squares = shape.blocks() * B * B;
+        for (memory, numbers) in [
+            (q, p * p),
+            (pivots, p),
+            (inverses, p),
+            (&mut panels[0], shape.exits()),
+            (green, squares),
+            (up, squares),
+            (down, squares),
+            (leaves, squares / B),
+        ] {
+            memory.reserve(stream, count * numbers * real)?;
+        }
+        Ok(())
+    }
+
+    /// And on the way back.
+    fn reserve_backward<T: CudaReal>(&mut self, machine: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
+        let (stream, count, p) = (&machine.stream, self.count, shape.p);
+        let real = size_of::<T>();
+        let Share { g, zs: [z_out, z_in], lifts, panels: [_, entries, columns], .. } = &mut *self.share;
+        let parts = p.div_ceil(along_at_once::<T>()) * B * B;
+        let only_directed = |numbers: usize| if shape.directed { numbers } else { 0 };
+        for (memory, numbers) in [
+            (g, p * p),
+            (lifts, B),
+            (z_out, if shape.directed { parts } else { (TOGETHER - 1) * parts }),
+            (z_in, only_directed(parts)),
+            (entries, only_directed(W * p)),
+            (columns, only_directed(W * p)),
+        ] {
+            memory.reserve(stream, count * numbers * real)?;
+        }
+        Ok(())
+    }
+
+    /// Where that of a block lies: those of all rows together.
+    fn of_block<T: CudaReal>(&mut self, machine: &Cuda<T>, block: usize) -> Result<[u64; 4], CudaError> {
+        let mut places = [0; 4];
+        for ((place, memory), size) in
+            places.iter_mut().zip(&mut self.share.small).zip([B * B, B * B, B * B, B])
+        {
+            let base = memory.reserve(&machine.stream, 0)?;
+            *place = base + (block * self.count * size * size_of::<T>()) as u64;
+        }
+        Ok(places)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forest::tests::shape;
+
+    /// Every vertex but the root belongs to one block, every block to one band.
+    #[test]
+    fn blocks_have_every_vertex_once() {
+        for n in [2, 31, 32, 33, 127, 128, 129, 300] {
+            for directed in [false, true] {
+                let shape = shape(n, directed);
+                let blocks: Vec<usize> = shape.bands().into_iter().flatten().collect();
+                assert_eq!(blocks, (0..shape.blocks()).collect::<Vec<_>>());
+                let vertices = blocks.into_iter().flat_map(|block| {
+                    let [start, low, high] = shape.span(block);
+                    start + low..start + high
+                });
+                assert!(vertices.eq(1..shape.size), "{n}");
+                assert!(shape.bands().iter().all(|band| band.len() <= TOGETHER));
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Rows that fit into shared memory: a thread block takes one after the other, from beginning to end (`kernels/rows.cu`).
+
+use super::{Look, MOST_SUMS, Prior, Shape, Space};
+use crate::engine::{Cuda, CudaError, threads};
+use crate::real::CudaReal;
+use cudarc::driver::LaunchConfig;
+
+/// What the kernels do.
+pub(super) const ELIMINATE: usize = 1;
+pub(super) const KEEP: usize = 2;
+const COME_BACK: usize = 4;
+const SUM: usize = 8;
+
+/// Thread blocks for rows in shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct Small {
+    threads: usize,
+    /// Bytes of shared memory.
+    bytes: usize,
+    /// Which kernel.
+    name: &'static str,
+    /// Thread blocks that the device has room for at once.
+    at_once: usize,
+}
+
+impl Small {
+    pub fn new<T: CudaReal>(machine: &Cuda<T>, directed: bool, n: usize, size: usize) -> Option<Self> {
+        let (threads, name) = match size {
+            0..=32 => (64, ["undirected_1", "directed_1"]),
+            33..=64 => (128, ["undirected_4", "directed_4"]),
+            65..=128 => (256, ["undirected_4", "directed_4"]),
+            // Beyond, blocks are faster.
+            129..=144 => (512, ["undirected_5", "directed_5"]),
+            _ => return None,
+        };
+        let name = name[usize::from(directed)];
+        let beside = threads / 32 + if directed { 2 } else { 1 };
+        let bytes = (size * (size | 1) + beside * size) * size_of::<T>() + 2 * n;
+        let at_once = machine.thread_blocks(name, threads, bytes)?;
+        Some(Self { threads, bytes, name, at_once })
+    }
+
+    /// Thread blocks for so many rows: as many as there is room for, each with as many rows as the others.
+    fn blocks(&self, rows: usize) -> usize {
+        rows.div_ceil(rows.div_ceil(self.at_once).max(1)).max(1)
+    }
+}
+
+impl<T: CudaReal> Cuda<T> {
+    /// The way back, with what comes `before` it; adds to `counts`.
+    #[expect(clippy::too_many_arguments, reason = "one kernel")]
+    pub(super) fn back_in_shared_memory(
+        &self,
+        small: &Small,
+        shape: &Shape,
+        look: &Look,
+        rows: usize,
+        space: &mut Space,
+        before: usize,
+        weights: u64,
+        counts: u64,
+    ) -> Result<(), CudaError> {
+        let entries = shape.total * shape.total;
+        let blocks = small.blocks(rows + usize::from(look.prior.is_some()));
+        if blocks * entries > MOST_SUMS {
+            // Many states: derivatives first, then sums of those.
+            self.rows_in_shared_memory(small, shape, look, rows, space, before | COME_BACK, weights)?;
+            return self.tally(shape, look, rows, space, weights, counts);
+        }
+        space.sums.clear(&self.stream, blocks * entries * size_of::<T>())?;
+        self.rows_in_shared_memory(small, shape, look, rows, space, before | COME_BACK | SUM, weights)?;
+        self.add_chunks(shape, look, space, blocks, counts)
+    }
+
+    /// Does to all rows what `stage` says.
+    #[expect(clippy::too_many_arguments, reason = "one kernel")]
+    pub(super) fn rows_in_shared_memory(
+        &self,
+        small: &Small,
+        shape: &Shape,
+        look: &Look,
+        rows: usize,
+        space: &mut Space,
+        stage: usize,
+        weights: u64,
+    ) -> Result<(), CudaError> {
+        let stream = &self.stream;
+        let all = rows + usize::from(look.prior.is_some());
+        let matrices = all * shape.size * shape.size * size_of::<T>();
+        let kept = space.kept[0].reserve(stream, if stage & KEEP != 0 { matrices } else { 0 })?;
+        let written = stage & (COME_BACK | SUM) == COME_BACK;
+        let derivatives = space.kept[1].reserve(stream, if written { matrices } else { 0 })?;
+        let logs = space.logs.reserve(stream, all * 8)?;
+        let trusted = space.trusted.reserve(stream, all)?;
+        let sums = space.sums.reserve(stream, 0)?;
+        let prior = look.prior.unwrap_or(Prior { weights: 0, marginals: 0 });
+        let prior_row = if look.prior.is_some() { rows } else { usize::MAX };
+        self.launch(
+            small.name,
+            &[
+                kept,
+                derivatives,
+                logs,
+                trusted,
+                sums,
+                weights,
+                look.rates,
+                look.states,
+                look.places,
+                prior.weights,
+                prior.marginals,
+            ],
+            &[prior_row, shape.n, shape.total, all, stage],
+            LaunchConfig {
+                shared_mem_bytes: small.bytes as u32,
+                ..threads([small.blocks(all), 1, 1], [small.threads, 1])
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Thread blocks have as many rows as each other, as far as that goes, and there is room for all of them.
+    #[test]
+    fn rows_are_shared_out_evenly() {
+        let small = Small { threads: 256, bytes: 0, name: "undirected_4", at_once: 660 };
+        for (rows, blocks) in [(1, 1), (5, 5), (660, 660), (661, 331), (1024, 512), (1025, 513), (5000, 625)]
+        {
+            assert_eq!(small.blocks(rows), blocks, "{rows}");
+            assert!(blocks <= small.at_once && blocks * rows.div_ceil(blocks) < rows + blocks);
+        }
+    }
+}
