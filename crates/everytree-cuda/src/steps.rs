@@ -407,7 +407,7 @@ impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
         loop {
             match (self.start(step), self.at_once) {
                 // Nothing has been changed yet, and half of the rows at once may fit.
-                (Err(CudaError::OutOfMemory { .. }), Some(rows)) if rows > 1 => {
+                (Err(CudaError::OutOfMemory { .. }), Some(rows)) if rows.min(step.places.len()) > 1 => {
                     self.at_once = Some(rows.min(step.places.len()) / 2);
                 }
                 (done, _) => return done.map_err(device),
