@@ -1,57 +1,11 @@
-//! Tests and measures the GPU, wherever there is one: `everytree-gpu test`, `everytree-gpu bench`, `everytree-gpu
-//! score`. Without a GPU it says so and
-//! exits with 4.
+//! The device against the processor's f64: forests, whole steps, large models; and everything twice.
 
+use crate::{Chance, table};
 use everytree::forest::{Backend, Codes, Counts, Cpu, Tables};
-use everytree::learn::{
-    Data, Engine, Family, Settings, Start, State, Step, edge_posteriors, evaluate, log_likelihoods,
-};
+use everytree::learn::{Data, Engine, Family, Settings, Start, State, edge_posteriors, evaluate};
 use everytree::model::{Component, Mixture, Numbers, Pairs, Regularisation};
 use everytree::spanning::Kind;
-use everytree::table::Table;
-use everytree_cuda::{Cuda, CudaReal};
-use std::process::ExitCode;
-use std::time::Instant;
-
-/// There is no GPU.
-const NO_GPU: u8 = 4;
-
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (single, double) = match (Cuda::<f32>::open(0), Cuda::<f64>::open(0)) {
-        (Ok(single), Ok(double)) => (single, double),
-        (Err(error), _) | (_, Err(error)) => {
-            eprintln!("no GPU to work on: {error}");
-            return ExitCode::from(NO_GPU);
-        }
-    };
-    eprintln!("{}", single.name());
-    let done = match arguments.first().map(String::as_str) {
-        Some("test") => test(&single, &double),
-        Some("score") => score(&single, &double),
-        Some("bench") => bench(&single, arguments.get(1).and_then(|size| size.parse().ok())),
-        _ => Err("everytree-gpu test | bench [N] | score".to_owned()),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Numbers by chance, the same every time (xorshift).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 53) as f64
-    }
-}
+use everytree_cuda::Cuda;
 
 /// Tables whose rates spread over so many decades, and rows.
 fn problem(kind: Kind, states: &[usize], rows: usize, decades: f64, seed: u64) -> (Tables, Vec<u16>) {
@@ -104,7 +58,8 @@ fn apart(
     (logs, most)
 }
 
-fn test(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
+/// All checks; an error that says how many failed.
+pub fn test(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
     let exact = Cpu::<f64>::new();
     let mut failed = 0;
     println!("kind,n,states,rows,decades,precision,log_f,counts,recomputed");
@@ -169,24 +124,6 @@ fn test(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
     double.at_most(usize::MAX);
     failed += large(single)?;
     if failed > 0 { Err(format!("{failed} checks failed")) } else { Ok(()) }
-}
-
-/// Rows in which variables depend on each other: each follows the one before, or chance. The last state of the fourth variable is
-/// never seen.
-fn table(states: &[usize], rows: usize, seed: u64) -> Table {
-    let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let mut table = Table::new(states);
-    for _ in 0..rows {
-        let mut row = vec![0u16; states.len()];
-        for v in 0..states.len() {
-            let count = if v == 3 && states[v] > 1 { states[v] - 1 } else { states[v] };
-            let follows = v > 0 && chance.next() < 0.6;
-            let wish = if follows { row[v - 1] as usize } else { (chance.next() * count as f64) as usize };
-            row[v] = wish.min(count - 1) as u16;
-        }
-        table.push(&row);
-    }
-    table
 }
 
 /// Some epochs of learning with these settings.
@@ -303,119 +240,4 @@ fn large(single: &Cuda<f32>) -> Result<usize, String> {
         println!("{family:?},{n},{logs:.1e},{edges:.1e}{}", if fine { "" } else { "  <-- too far" });
     }
     Ok(failed)
-}
-
-/// The published code on the same GPU, in milliseconds: variables, rows of a batch, time.
-const PUBLISHED: [(usize, usize, f64); 7] = [
-    (16, 1024, 7.7),
-    (100, 1024, 72.0),
-    (163, 1024, 173.0),
-    (294, 1024, 581.0),
-    (500, 64, 119.0),
-    (1058, 64, 511.0),
-    (1556, 64, 1019.0),
-];
-
-/// All sizes, or one: whole steps of both families, from a batch to new parameters.
-fn bench(machine: &Cuda<f32>, only: Option<usize>) -> Result<(), String> {
-    let rate = machine.gemm_rate(8192, 10).map_err(|error| error.to_string())?;
-    println!("# {}, matrix product of 8192 in f32: {:.1} TFLOP/s", machine.name(), rate / 1e12);
-    println!("family,n,batch,step_ms,published_ms,times_faster,floor_ms,floor_share,share_of_gemm");
-    let mut sizes: Vec<_> = PUBLISHED.into_iter().chain([(500, 256, f64::NAN)]).collect();
-    if let Some(only) = only {
-        sizes.retain(|(n, ..)| *n == only);
-        if sizes.is_empty() {
-            sizes.push((only, Settings::paper(only).batch, f64::NAN));
-        }
-    }
-    for (n, batch, published) in sizes {
-        for family in [Family::Moat, Family::Directed] {
-            let time = step(machine, family, n, batch)?;
-            // Operations of rows: n³ a row, 2n³ in the directed family.
-            let cubes = if family == Family::Moat { 1.0 } else { 2.0 };
-            let work = cubes * (n as f64).powi(3) * batch as f64;
-            // Bytes of parameters, Adam's memory and derivatives, each read and written once.
-            let parameters = if family == Family::Moat { n * (n - 1) + n } else { 5 * n * n } as f64;
-            let floor = work / rate + parameters * 8.0 * 7.0 / 4.0e12;
-            println!(
-                "{family:?},{n},{batch},{:.3},{published},{:.1},{:.3},{:.3},{:.3}",
-                time * 1e3,
-                published / 1e3 / time,
-                floor * 1e3,
-                floor / time,
-                (n as f64).powi(3) * batch as f64 / time / rate
-            );
-        }
-    }
-    Ok(())
-}
-
-/// The time of a step, in seconds: the fastest of several runs of some.
-fn step<T: CudaReal>(machine: &Cuda<T>, family: Family, n: usize, batch: usize) -> Result<f64, String> {
-    let words = |error: everytree::model::ModelError| error.to_string();
-    let states = vec![2; n];
-    let train = table(&states, batch, 1).unique();
-    let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
-    let model = start.model(&states, &train, 1, 1).map_err(words)?;
-    let mut steps = machine
-        .steps(&model, &[], &Settings::paper(n))
-        .map_err(words)?
-        .ok_or("the device does not know this family")?;
-    let state = State::new(model);
-    steps.rows(&train).map_err(words)?;
-    steps.take(&state.model, &state.adam, None).map_err(words)?;
-    let places: Vec<u32> = (0..train.table.rows() as u32).collect();
-    let total = train.weights.iter().sum();
-    let step = Step { places: &places, weights: &train.weights, total, share: 1.0, rate: 1e-3 };
-    let mut best = f64::INFINITY;
-    for _ in 0..6 {
-        const SOME: u32 = 4;
-        let begin = Instant::now();
-        for _ in 0..SOME {
-            steps.begin(&step).map_err(words)?;
-            steps.end().map_err(words)?.ok_or("a step in doubt")?;
-        }
-        best = best.min(begin.elapsed().as_secs_f64() / f64::from(SOME));
-    }
-    Ok(best)
-}
-
-/// Rows a second that are scored: in f64 and f32 on the device, in f64 on all cores of the processor.
-fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("# {}, and {cores} threads of the processor beside it", single.name());
-    println!("family,n,rows,gpu_f64,gpu_f32,cpu_f64,times_faster");
-    let words = |error: everytree::model::ModelError| error.to_string();
-    for (n, rows) in [(16, 1_000_000), (100, 100_000), (500, 4000), (1556, 512)] {
-        for family in [Family::Moat, Family::Directed] {
-            let states = vec![2; n];
-            let train = table(&states, 1000, 1).unique();
-            let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
-            let model = start.model(&states, &train, 1, 1).map_err(words)?;
-            let rows = table(&states, rows, 2);
-            let fastest = |work: &mut dyn FnMut() -> Result<(), String>| -> Result<f64, String> {
-                let mut best = f64::INFINITY;
-                for _ in 0..3 {
-                    let begin = Instant::now();
-                    work()?;
-                    best = best.min(begin.elapsed().as_secs_f64());
-                }
-                Ok(rows.rows() as f64 / best)
-            };
-            let on_gpu = fastest(&mut || log_likelihoods(&model, &rows, double).map(drop).map_err(words))?;
-            let in_f32 = fastest(&mut || log_likelihoods(&model, &rows, single).map(drop).map_err(words))?;
-            let cpu = Cpu::<f64>::new().keeping(0);
-            // The processor has more than enough to do with some of them.
-            let some = rows.select(0..(rows.rows() / 10).max(512));
-            let begin = Instant::now();
-            log_likelihoods(&model, &some, &cpu).map_err(words)?;
-            let on_cpu = some.rows() as f64 / begin.elapsed().as_secs_f64();
-            println!(
-                "{family:?},{n},{},{on_gpu:.0},{in_f32:.0},{on_cpu:.0},{:.1}",
-                rows.rows(),
-                on_gpu / on_cpu
-            );
-        }
-    }
-    Ok(())
 }

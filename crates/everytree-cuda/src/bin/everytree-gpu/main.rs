@@ -1,0 +1,68 @@
+//! Tests and measures the GPU, wherever there is one: `everytree-gpu test`, `everytree-gpu bench`, `everytree-gpu
+//! score`. Without a GPU it says so and
+//! exits with 4.
+
+mod parity;
+mod speed;
+
+use everytree::table::Table;
+use everytree_cuda::Cuda;
+use std::process::ExitCode;
+
+/// There is no GPU.
+const NO_GPU: u8 = 4;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (single, double) = match (Cuda::<f32>::open(0), Cuda::<f64>::open(0)) {
+        (Ok(single), Ok(double)) => (single, double),
+        (Err(error), _) | (_, Err(error)) => {
+            eprintln!("no GPU to work on: {error}");
+            return ExitCode::from(NO_GPU);
+        }
+    };
+    eprintln!("{}", single.name());
+    let done = match arguments.first().map(String::as_str) {
+        Some("test") => parity::test(&single, &double),
+        Some("score") => speed::score(&single, &double),
+        Some("bench") => speed::bench(&single, arguments.get(1).and_then(|size| size.parse().ok())),
+        _ => Err("everytree-gpu test | bench [N] | score".to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Numbers by chance, the same every time (xorshift).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Rows in which variables depend on each other: each follows the one before, or chance. The last state of the fourth variable is
+/// never seen.
+fn table(states: &[usize], rows: usize, seed: u64) -> Table {
+    let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut table = Table::new(states);
+    for _ in 0..rows {
+        let mut row = vec![0u16; states.len()];
+        for v in 0..states.len() {
+            let count = if v == 3 && states[v] > 1 { states[v] - 1 } else { states[v] };
+            let follows = v > 0 && chance.next() < 0.6;
+            let wish = if follows { row[v - 1] as usize } else { (chance.next() * count as f64) as usize };
+            row[v] = wish.min(count - 1) as u16;
+        }
+        table.push(&row);
+    }
+    table
+}
