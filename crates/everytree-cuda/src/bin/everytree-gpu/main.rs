@@ -1,6 +1,5 @@
-//! Tests and measures the GPU, wherever there is one: `everytree-gpu test`, `everytree-gpu bench`, `everytree-gpu
-//! score`. Without a GPU it says so and
-//! exits with 4.
+//! Tests and measures the GPU, wherever there is one: `everytree-gpu test`, `everytree-gpu bench`, `everytree-gpu score`. Without a GPU
+//! it says so and exits with 4.
 
 mod parity;
 mod speed;
