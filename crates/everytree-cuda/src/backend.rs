@@ -7,6 +7,7 @@ use crate::space::Memory;
 use everytree::forest::{
     Backend, Codes, Counts, ForestError, Summary, Tables, check_length, check_weights, one_row,
 };
+use everytree::spanning::Kind;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,12 +16,21 @@ use std::sync::{Arc, Mutex};
 pub struct Prepared<T> {
     /// The rates as they were given, for rows that the device cannot vouch for.
     tables: Kept,
-    device: Result<[Memory; 2], CudaError>,
-    places: [u64; 2],
+    device: Result<OnDevice, CudaError>,
     /// What scaling the rates takes from every log F.
     log_scale: f64,
     number: u64,
     precision: std::marker::PhantomData<T>,
+}
+
+/// Tables as the device has them.
+struct OnDevice {
+    /// Rates, and where the states of each variable begin.
+    places: [u64; 2],
+    /// Whose those places are.
+    _held: [Memory; 2],
+    /// Decided once: the way back is that of the way there.
+    shape: Shape,
 }
 
 /// A copy of tables that goes back where it came from.
@@ -102,20 +112,15 @@ impl<T: CudaReal> Cuda<T> {
         (bytes / shape.bytes::<T>()).min(65_000).min(self.most_rows.load(Ordering::Relaxed)).max(1)
     }
 
-    fn shape(&self, tables: &Tables) -> Shape {
-        let n = tables.variables();
-        Shape::new(self, tables.kind(), n, tables.offsets()[n])
-    }
-
     /// Factors of these rows, and their log F without the scale.
     fn sweep_forward(
         &self,
-        tables: &Prepared<T>,
-        shape: &Shape,
+        tables: &OnDevice,
         rows: std::ops::Range<usize>,
         trace: &mut Trace<T>,
     ) -> Result<(), CudaError> {
         let Trace { space, states, logs, on_device, .. } = trace;
+        let shape = &tables.shape;
         let states = on_device[0].put(&self.stream, &states[rows.start * shape.n..rows.end * shape.n])?;
         self.eliminate(shape, &tables.look(states), rows.len(), space, true)?;
         space.logs.get(&self.stream, &mut logs[rows.clone()])?;
@@ -123,18 +128,15 @@ impl<T: CudaReal> Cuda<T> {
         Ok(())
     }
 
-    /// Adds the counts of the rows whose factors are on the device, each times its weight and all times `heaviest`; whether each row may
-    /// be vouched for.
+    /// Hands on the counts of the rows whose factors are on the device, each times its weight; whether each row may be vouched for.
     fn sweep_backward(
         &self,
-        tables: &Prepared<T>,
-        shape: &Shape,
+        tables: &OnDevice,
         weights: &[T],
         trace: &mut Trace<T>,
-        heaviest: f64,
-        counts: &mut Counts,
+        add: impl FnOnce(&[f64]),
     ) -> Result<Vec<u8>, CudaError> {
-        let stream = &self.stream;
+        let (stream, shape) = (&self.stream, &tables.shape);
         let entries = shape.total * shape.total;
         let [states, on_weights, on_counts] = &mut trace.on_device;
         let look = tables.look(states.reserve(stream, 0)?);
@@ -145,8 +147,7 @@ impl<T: CudaReal> Cuda<T> {
         let mut staging = std::mem::take(&mut *lock(&self.staging[1]));
         let found = staging.numbers::<f64>(stream, entries)?;
         on_counts.get(stream, found)?;
-        let found = &*found;
-        counts.add_all(&tables.tables, |place| found[place] * heaviest);
+        add(found);
         *lock(&self.staging[1]) = staging;
         let mut trusted = vec![0u8; weights.len()];
         trace.space.trusted.get(stream, &mut trusted)?;
@@ -154,7 +155,7 @@ impl<T: CudaReal> Cuda<T> {
     }
 }
 
-impl<T> Prepared<T> {
+impl OnDevice {
     fn look(&self, states: u64) -> Look {
         let [rates, offsets] = self.places;
         Look { rates, offsets, states, places: 0, prior: None }
@@ -171,29 +172,27 @@ impl<T: CudaReal> Backend for Cuda<T> {
 
     fn prepare(&self, tables: &Tables) -> Prepared<T> {
         let (exponent, scale) = tables.scale();
-        let offsets: Vec<i32> = tables.offsets().iter().map(|&offset| offset as i32).collect();
-        let mut memory = [Memory::default(), Memory::default()];
-        // Not with a lock in hand; see `Kept::copy`.
-        let mut staging = std::mem::take(&mut *lock(&self.staging[0]));
-        let put = staging.numbers::<T>(&self.stream, tables.rates().len()).and_then(|rates| {
+        let n = tables.variables();
+        let on_device = || {
+            let shape = Shape::new(self, tables.kind(), n, tables.offsets()[n])?;
+            let offsets: Vec<i32> = tables.offsets().iter().map(|&offset| offset as i32).collect();
+            let mut held = [Memory::default(), Memory::default()];
+            // Not with a lock in hand; see `Kept::copy`.
+            let mut staging = std::mem::take(&mut *lock(&self.staging[0]));
+            let rates = staging.numbers::<T>(&self.stream, tables.rates().len())?;
             const SOME: usize = 1 << 14;
             rates.par_chunks_mut(SOME).zip(tables.rates().par_chunks(SOME)).for_each(|(to, from)| {
                 to.iter_mut().zip(from).for_each(|(to, &rate)| *to = T::from_f64(rate * scale.0 * scale.1));
             });
-            let places = [memory[0].put(&self.stream, rates)?, memory[1].put(&self.stream, &offsets)?];
+            let places = [held[0].put(&self.stream, rates)?, held[1].put(&self.stream, &offsets)?];
             self.stream.synchronize().map_err(|error| failed("copying to the GPU", error))?;
-            Ok(places)
-        });
-        *lock(&self.staging[0]) = staging;
-        let (places, held) = match put {
-            Ok(places) => (places, Ok(memory)),
-            Err(error) => ([0; 2], Err(error)),
+            *lock(&self.staging[0]) = staging;
+            Ok(OnDevice { places, _held: held, shape })
         };
-        let size = tables.kind().indices(tables.variables());
+        let size = tables.kind().indices(n);
         Prepared {
             tables: Kept::copy(tables, &self.spare),
-            device: held,
-            places,
+            device: on_device(),
             log_scale: (size - 1) as f64 * f64::from(exponent) * std::f64::consts::LN_2,
             number: PREPARED.fetch_add(1, Ordering::Relaxed),
             precision: std::marker::PhantomData,
@@ -223,15 +222,12 @@ impl<T: CudaReal> Backend for Cuda<T> {
         log_forest: &mut [f64],
     ) -> Result<Summary, ForestError> {
         trace.number = None;
-        if let Err(error) = &tables.device {
-            return Err(device(error.clone()));
-        }
+        let on_device = tables.device.as_ref().map_err(|error| device(error.clone()))?;
         let offsets = tables.tables.offsets();
         codes.check(offsets)?;
         let rows = codes.rows();
         check_length("log_forest", log_forest.len(), rows)?;
-        let shape = self.shape(&tables.tables);
-        let n = shape.n;
+        let n = tables.tables.variables();
         trace.rows = rows;
         trace.states.resize(rows * n, 0);
         trace.states.par_chunks_mut(n).enumerate().for_each(|(row, states)| {
@@ -242,11 +238,11 @@ impl<T: CudaReal> Backend for Cuda<T> {
         });
         trace.logs.resize(rows, 0.0);
         trace.kept = 0..0;
-        trace.at_once = trace.at_once.max(self.rows_at_once(&shape, AT_THE_DOOR)).min(rows.max(1));
+        trace.at_once = trace.at_once.max(self.rows_at_once(&on_device.shape, AT_THE_DOOR)).min(rows.max(1));
         let mut first = 0;
         while first < rows {
             let some = first..(first + trace.at_once).min(rows);
-            match self.sweep_forward(tables, &shape, some.clone(), trace) {
+            match self.sweep_forward(on_device, some.clone(), trace) {
                 // Half of them may fit.
                 Err(CudaError::OutOfMemory { .. }) if trace.at_once > 1 => trace.at_once /= 2,
                 Err(error) => return Err(device(error)),
@@ -282,7 +278,7 @@ impl<T: CudaReal> Backend for Cuda<T> {
             return Err(ForestError::OtherTables { what: "the accumulator of counts" });
         }
         check_weights(weights, trace.rows)?;
-        let shape = self.shape(&tables.tables);
+        let on_device = tables.device.as_ref().map_err(|error| device(error.clone()))?;
         let heaviest = weights.iter().fold(0.0f64, |most, weight| most.max(weight.abs()));
         if heaviest == 0.0 {
             return Ok(());
@@ -293,42 +289,31 @@ impl<T: CudaReal> Backend for Cuda<T> {
             let some = first..(first + trace.at_once).min(trace.rows);
             first = some.end;
             if trace.kept != some {
-                self.sweep_forward(tables, &shape, some.clone(), trace).map_err(device)?;
+                self.sweep_forward(on_device, some.clone(), trace).map_err(device)?;
             }
             let scaled: Vec<T> =
                 weights[some.clone()].iter().map(|weight| T::from_f64(weight / heaviest)).collect();
-            let trusted =
-                self.sweep_backward(tables, &shape, &scaled, trace, heaviest, counts).map_err(device)?;
+            let add = |found: &[f64]| counts.add_all(&tables.tables, |place| found[place] * heaviest);
+            let trusted = self.sweep_backward(on_device, &scaled, trace, add).map_err(device)?;
             for (row, _) in some.clone().zip(trusted).filter(|(row, fine)| *fine == 0 && weights[*row] != 0.0)
             {
-                self.singly(tables, &shape, &trace.states, row, weights[row], counts);
+                singly(&tables.tables, &trace.states, row, weights[row], counts);
             }
         }
         Ok(())
     }
 }
 
-impl<T: CudaReal> Cuda<T> {
-    /// Counts of a row that the device could not vouch for.
-    fn singly(
-        &self,
-        tables: &Prepared<T>,
-        shape: &Shape,
-        states: &[u16],
-        row: usize,
-        weight: f64,
-        counts: &mut Counts,
-    ) {
-        let n = shape.n;
-        let own = &states[row * n..(row + 1) * n];
-        let offsets = tables.tables.offsets();
-        let (_, marginals) = one_row(&tables.tables, |v| usize::from(own[v]) - offsets[v], true);
-        for v in 0..n {
-            let others = if shape.directed { 0..n } else { 0..v };
-            for u in others {
-                let place = usize::from(own[v]) * shape.total + usize::from(own[u]);
-                counts.add(place, weight * marginals[v * n + u]);
-            }
+/// Counts of a row that the device could not vouch for.
+fn singly(tables: &Tables, states: &[u16], row: usize, weight: f64, counts: &mut Counts) {
+    let (n, offsets) = (tables.variables(), tables.offsets());
+    let own = &states[row * n..(row + 1) * n];
+    let (_, marginals) = one_row(tables, |v| usize::from(own[v]) - offsets[v], true);
+    for v in 0..n {
+        let others = if tables.kind() == Kind::Directed { 0..n } else { 0..v };
+        for u in others {
+            let place = usize::from(own[v]) * offsets[n] + usize::from(own[u]);
+            counts.add(place, weight * marginals[v * n + u]);
         }
     }
 }

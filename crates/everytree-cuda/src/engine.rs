@@ -48,6 +48,14 @@ pub enum CudaError {
         /// How much was asked for.
         megabytes: usize,
     },
+    /// More states than kernels can count pairs of.
+    #[error("all variables together have {states} states: the GPU takes at most {most}; try --device cpu")]
+    TooManyStates {
+        /// How many there are.
+        states: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// Something else.
     #[error("{what}: {why}")]
     Failed {
@@ -219,22 +227,32 @@ impl<T: CudaReal> Cuda<T> {
 
     /// How many thread blocks of a kernel the device has room for at once, with so many threads and so much shared memory each;
     /// none if one takes more shared memory than there is.
-    pub(crate) fn thread_blocks(&self, name: &str, threads: usize, bytes: usize) -> Option<usize> {
+    pub(crate) fn thread_blocks(
+        &self,
+        name: &str,
+        threads: usize,
+        bytes: usize,
+    ) -> Result<Option<usize>, CudaError> {
+        let asking = |error: DriverError| failed("asking the GPU what it has room for", error);
         let context = self.stream.context();
+        // Functions are asked in the context of the thread that asks, and this may be the first that it does.
+        context.bind_to_thread().map_err(asking)?;
         let most = context
             .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
-            .ok()?;
+            .map_err(asking)?;
         if bytes > most as usize {
-            return None;
+            return Ok(None);
         }
-        let kernel = self.kernel(name).ok()?;
+        let kernel = self.kernel(name)?;
         let allowed = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        kernel.set_attribute(allowed, most).ok()?;
-        let together =
-            kernel.occupancy_max_active_blocks_per_multiprocessor(threads as u32, bytes, None).ok()?;
-        let processors =
-            context.attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT).ok()?;
-        Some(together as usize * processors as usize).filter(|&blocks| blocks > 0)
+        kernel.set_attribute(allowed, most).map_err(asking)?;
+        let together = kernel
+            .occupancy_max_active_blocks_per_multiprocessor(threads as u32, bytes, None)
+            .map_err(asking)?;
+        let processors = context
+            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .map_err(asking)?;
+        Ok(Some(together as usize * processors as usize).filter(|&blocks| blocks > 0))
     }
 
     /// What the device is called.
@@ -257,6 +275,8 @@ impl<T: CudaReal> Cuda<T> {
         if products.shape.contains(&0) {
             return Ok(());
         }
+        let binding = |error: DriverError| failed("a matrix product", error);
+        lane.stream.context().bind_to_thread().map_err(binding)?;
         T::products(&lane.blas, &ProductsArgument(products))
             .map_err(|error| failed("a matrix product", error))
     }

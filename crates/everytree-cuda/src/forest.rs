@@ -19,6 +19,8 @@ use rows::{ELIMINATE, KEEP, Small};
 
 /// Rows up to which it takes longer to start the work than to do it.
 pub(crate) const FEW_ROWS: usize = 256;
+/// States of all variables together: kernels count the pairs of them in 32 bits.
+pub(crate) const MOST_STATES: usize = 46_340;
 /// Entries of all tables that thread blocks sum derivatives in.
 const MOST_SUMS: usize = 1 << 26;
 
@@ -79,11 +81,20 @@ pub(crate) struct Space {
 }
 
 impl Shape {
-    pub fn new<T: CudaReal>(machine: &Cuda<T>, kind: Kind, n: usize, total: usize) -> Self {
+    pub fn new<T: CudaReal>(
+        machine: &Cuda<T>,
+        kind: Kind,
+        n: usize,
+        total: usize,
+    ) -> Result<Self, CudaError> {
+        if total > MOST_STATES {
+            return Err(CudaError::TooManyStates { states: total, most: MOST_STATES });
+        }
         let size = kind.indices(n);
         let directed = kind == Kind::Directed;
         let p = size.div_ceil(B) * B;
-        Self { n, size, p, total, directed, small: Small::new(machine, directed, n, size) }
+        let small = Small::new(machine, directed, n, size)?;
+        Ok(Self { n, size, p, total, directed, small })
     }
 
     /// Are rows worked on in shared memory?
@@ -226,6 +237,11 @@ pub(crate) mod tests {
     pub fn shape(n: usize, directed: bool) -> Shape {
         let size = if directed { n + 1 } else { n };
         Shape { n, size, p: size.div_ceil(B) * B, total: 2 * n, directed, small: None }
+    }
+
+    #[test]
+    fn pairs_of_states_are_counted_in_32_bits() {
+        assert!(MOST_STATES.pow(2) <= i32::MAX as usize && (MOST_STATES + 1).pow(2) > i32::MAX as usize);
     }
 
     /// Two matrices a row at least, and a third for what the undirected kind keeps.

@@ -1,7 +1,7 @@
 //! A mixture of either family of all trees, wholly on the device: from parameters to the likelihoods of rows.
 
 use crate::engine::{Cuda, CudaError, threads};
-use crate::forest::{Look, Prior, Shape, Space};
+use crate::forest::{Look, MOST_STATES, Prior, Shape, Space};
 use crate::real::CudaReal;
 use crate::space::Memory;
 use everytree::forest::Codes;
@@ -101,7 +101,7 @@ impl Whole {
         let total = offsets[n];
         let numbers = |places: &[usize]| -> Vec<i32> { places.iter().map(|&place| place as i32).collect() };
         // Kernels count in 32 bits, and somewhat beyond the end.
-        if mixture.size() > i32::MAX as usize - (1 << 12) || n < 2 {
+        if mixture.size() > i32::MAX as usize - (1 << 12) || total > MOST_STATES || n < 2 {
             return Ok(None);
         }
         let stream = &machine.stream;
@@ -117,7 +117,7 @@ impl Whole {
             _ => return Ok(None),
         };
         let mut whole = Self {
-            shape: Shape::new(machine, kind, n, total),
+            shape: Shape::new(machine, kind, n, total)?,
             family,
             size: components[0].size(),
             parameters: Memory::default(),

@@ -24,20 +24,25 @@ pub(super) struct Small {
 }
 
 impl Small {
-    pub fn new<T: CudaReal>(machine: &Cuda<T>, directed: bool, n: usize, size: usize) -> Option<Self> {
+    /// None where they do not fit, or blocks are faster.
+    pub fn new<T: CudaReal>(
+        machine: &Cuda<T>,
+        directed: bool,
+        n: usize,
+        size: usize,
+    ) -> Result<Option<Self>, CudaError> {
         let (threads, name) = match size {
             0..=32 => (64, ["undirected_1", "directed_1"]),
             33..=64 => (128, ["undirected_4", "directed_4"]),
             65..=128 => (256, ["undirected_4", "directed_4"]),
-            // Beyond, blocks are faster.
             129..=144 => (512, ["undirected_5", "directed_5"]),
-            _ => return None,
+            _ => return Ok(None),
         };
         let name = name[usize::from(directed)];
         let beside = threads / 32 + if directed { 2 } else { 1 };
         let bytes = (size * (size | 1) + beside * size) * size_of::<T>() + 2 * n;
         let at_once = machine.thread_blocks(name, threads, bytes)?;
-        Some(Self { threads, bytes, name, at_once })
+        Ok(at_once.map(|at_once| Self { threads, bytes, name, at_once }))
     }
 
     /// Thread blocks for so many rows: as many as there is room for, each with as many rows as the others.
