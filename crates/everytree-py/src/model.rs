@@ -20,6 +20,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 /// A learned model. It does not change.
 #[pyclass(frozen, module = "everytree._core")]
@@ -199,24 +200,34 @@ impl Model {
         Ok(json!(edges.iter().take(most).map(edge).collect::<Vec<_>>()).to_string())
     }
 
-    /// The log-likelihood of every row and its standard error, and how many rows were incomplete.
+    /// The log-likelihood of every row and its standard error, and what there is to say of the device.
     fn score<'py>(
         &self,
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
         how: &str,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, usize)> {
+    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Vec<String>)> {
         let (table, how) = (frame(table, "X")?, parsed(how)?);
-        let (scores, errors, incomplete) = work(py, threads(&how), |stop| {
+        let (scores, errors, notes) = work(py, threads(&how), |stop| {
             let read = ReadSettings::default();
             let asked = self.file.model.asked()?;
             let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
             let choice: DeviceChoice =
                 how["device"].as_str().unwrap_or("cpu").parse().map_err(anyhow::Error::msg)?;
-            // Whether the processor has taken over is nothing that the scores depend on.
-            let nobody = |_: String| ();
-            let machine = Machine::find(choice, self.schema().variables.len(), &nobody)?;
-            let scorer = Scorer::new(&machine, &self.file.model, &nobody)?;
+            let choice = match (choice, self.file.model.structure()) {
+                // Nothing for a GPU.
+                (DeviceChoice::Auto, Some(_)) => DeviceChoice::Cpu,
+                _ => choice,
+            };
+            let notes = Mutex::new(Vec::new());
+            let noted = || notes.lock().unwrap_or_else(PoisonError::into_inner);
+            let note = |text: String| noted().push(text);
+            let machine = Machine::find(choice, self.schema().variables.len(), &note)?;
+            if matches!(machine, Machine::Cuda(_)) {
+                // That there is one is what everybody hopes for.
+                noted().clear();
+            }
+            let scorer = Scorer::new(&machine, &self.file.model, &note)?;
             let scoring = Scoring { scorer: Some(&scorer), ..scoring(&how, &read, Some(stop))? };
             let scored = scoring.score((&table).into(), self.schema(), &asked, &mut |score| {
                 if score.standard_error != 0.0 {
@@ -229,9 +240,9 @@ impl Model {
             if scored.incomplete > 0 {
                 errors.resize(scores.len(), 0.0);
             }
-            Ok((scores, errors, scored.incomplete))
+            Ok((scores, errors, std::mem::take(&mut *noted())))
         })?;
-        Ok((reals(py, &scores)?, reals(py, &errors)?, incomplete))
+        Ok((reals(py, &scores)?, reals(py, &errors)?, notes))
     }
 
     /// The distribution of one column given the others, row by row, over the values that were seen in training.

@@ -100,7 +100,9 @@ class Asking:
         model = self._fitted()
         table = self._table(X)
         how = self._how(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown=unknown)
-        scores, errors, _ = model.score(table, how)
+        scores, errors, notes = model.score(table, how)
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
         values = np.frombuffer(scores)
         deviations = np.frombuffer(errors) if len(errors) else np.zeros(len(values))
         return LogProb(values, deviations)
