@@ -15,6 +15,7 @@ use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::json;
 use std::io::Write;
+use std::sync::Arc;
 
 const ROWS: usize = 20_000;
 
@@ -66,7 +67,7 @@ impl Demo {
         let data = Data { train: &train, valid: &valid };
         // In f64, so that the answer is the same on every machine to more digits than are printed.
         state.run(data, &Settings::paper(8), &Cpu::<f64>::new(), &judge, &mut ())?;
-        let model = state.best;
+        let model = Arc::unwrap_or_clone(state.best);
 
         let all = asia::table(asia::all_rows()).unique();
         let learned = evaluate(&model, &all, &judge)?.log_likelihood;

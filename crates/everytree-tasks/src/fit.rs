@@ -14,6 +14,7 @@ use everytree::model::{Model, Numbers, Structure};
 use everytree::table::{Holes, Table};
 use everytree_cuda::{Cuda, CudaError};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// What a fit came to: the model, how it was learned, and from what.
 pub struct Fitted {
@@ -161,9 +162,9 @@ pub fn refit(
     if state.epochs() < wanted {
         return Ok(None);
     }
-    let mut mixture = state.model;
-    if let Some(average) = state.average {
-        mixture.set(&average)?;
+    let mut mixture = Arc::unwrap_or_clone(state.model);
+    if let Some(average) = &*state.average {
+        mixture.set(average)?;
     }
     let model = Model::new(blocks, mixture)?;
     let facts = [facts_of(&all.table, &all.holes, &all.weights), tables.facts()[1].clone()];

@@ -65,7 +65,7 @@ fn learning_improves_validation_and_stays_normalised() {
         assert_eq!(state.epochs(), 15);
         let best = state.best_epoch().unwrap();
         assert!(best.valid > state.history[0].valid + 0.02, "{pairs:?}: {:?}", state.history);
-        assert!((evaluate(&state.best, &rows(200, 2), &judge()).unwrap().mean - best.valid).abs() < 1e-12);
+        assert!((evaluate(&*state.best, &rows(200, 2), &judge()).unwrap().mean - best.valid).abs() < 1e-12);
         for model in [&state.best, &state.model] {
             let (double, single) =
                 (sum_of_probabilities(model, &judge()), sum_of_probabilities(model, &Cpu::<f32>::new()));
@@ -156,7 +156,7 @@ fn a_step_into_nowhere_is_an_error_that_keeps_the_best() {
     state.run(data, &settings(1), &Cpu::<f32>::new(), &judge(), &mut ()).unwrap();
     let good = state.clone();
     // Derivatives of a broken optimiser.
-    state.adam.means[0] = f64::INFINITY;
+    std::sync::Arc::make_mut(&mut state.adam).means[0] = f64::INFINITY;
     let error = state.run(data, &settings(3), &Cpu::<f32>::new(), &judge(), &mut ()).unwrap_err();
     assert_eq!(error, LearnError::NotFinite { epoch: 2, batch: 1, what: "a parameter" });
     assert_eq!(state.best, good.best);
@@ -188,8 +188,8 @@ fn settings_that_make_no_sense_are_refused() {
 fn f32_and_f64_agree_on_a_learned_model() {
     let (state, _) = learn(&settings(10), Pairs::Lambda, &mut ());
     let valid = rows(200, 2);
-    let double = evaluate(&state.best, &valid, &judge()).unwrap();
-    let single = evaluate(&state.best, &valid, &Cpu::<f32>::new()).unwrap();
+    let double = evaluate(&*state.best, &valid, &judge()).unwrap();
+    let single = evaluate(&*state.best, &valid, &Cpu::<f32>::new()).unwrap();
     assert!((double.mean - single.mean).abs() < 1e-5);
     assert!(double.standard_error(&valid) > 0.0);
 }

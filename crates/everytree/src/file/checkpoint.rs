@@ -13,6 +13,7 @@ use crate::model::{MAX_HIDDEN, Model, Numbers, Pairs};
 use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Everything that is needed to go on as if nothing had happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +74,7 @@ impl Checkpoint {
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let Running { trial, blocks, state } = self.search.running.as_ref()?;
         let best = self.search.best.as_ref();
-        let model = Model::new(blocks.clone(), state.model.clone()).ok()?;
+        let model = Model::new(blocks.clone(), (*state.model).clone()).ok()?;
         let earlier =
             |found: &Found| Earlier { shape: Shape::of(&found.model), history: found.history.clone() };
         let description = Description {
@@ -99,7 +100,7 @@ impl Checkpoint {
         let lists = [
             ("parameters", Some(state.model.to_vec())),
             ("best.parameters", Some(state.best.to_vec())),
-            ("average", state.average.clone()),
+            ("average", (*state.average).clone()),
             ("expected", state.expected.clone()),
             ("filled", state.memory.clone()),
             ("earlier.parameters", best.map(|found| found.model.mixture().to_vec())),
@@ -148,6 +149,8 @@ impl Checkpoint {
             Adam { steps: description.steps, means: list("adam.means")?, squares: list("adam.squares")? };
         let average = unpacked.maybe("average")?.map(|_| list("average")).transpose()?;
         let (expected, memory) = (unpacked.maybe("expected")?, unpacked.maybe("filled")?);
+        let (model, best) = (Arc::new(model), Arc::new(best));
+        let (adam, average) = (Arc::new(adam), Arc::new(average));
         let state = State { model, best, adam, average, expected, memory, history };
         let story = match description.search {
             Some(story) => story,

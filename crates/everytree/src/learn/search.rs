@@ -13,6 +13,7 @@ use crate::model::{Component, Mixture, Model, ModelError};
 use crate::table::{Holes, Table, Unique};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// What is tried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -311,7 +312,10 @@ impl Search {
         let Some(best) = state.best_epoch() else { return Ok(()) };
         let tried = Tried { trial, valid: best.valid, best_epoch: best.epoch, epochs: state.epochs() };
         if self.tried.iter().all(|before| before.valid < tried.valid) {
-            self.best = Some(Found { model: Model::new(blocks, state.best)?, history: state.history });
+            self.best = Some(Found {
+                model: Model::new(blocks, Arc::unwrap_or_clone(state.best))?,
+                history: state.history,
+            });
         }
         self.tried.push(tried);
         Ok(())
@@ -321,7 +325,7 @@ impl Search {
     pub fn found(&self) -> Result<Option<Found>, ModelError> {
         let under_way = match &self.running {
             Some(running) if !running.state.history.is_empty() => Some(Found {
-                model: Model::new(running.blocks.clone(), running.state.best.clone())?,
+                model: Model::new(running.blocks.clone(), (*running.state.best).clone())?,
                 history: running.state.history.clone(),
             }),
             _ => None,

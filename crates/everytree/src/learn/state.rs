@@ -11,6 +11,7 @@ use crate::model::{Learnable, ModelError, Numbers, Unseen};
 use crate::table::Unique;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// What to learn from, and what to choose the epoch by.
@@ -34,16 +35,18 @@ pub struct Epoch {
 }
 
 /// Everything that learning knows between two epochs.
+///
+/// What is large is shared: a state that is put aside, or shown to somebody, takes no memory but for what changes afterwards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State<M> {
     /// As of the last step.
-    pub model: M,
+    pub model: Arc<M>,
     /// The model that validated best.
-    pub best: M,
+    pub best: Arc<M>,
     /// The optimiser's memory.
-    pub adam: Adam,
+    pub adam: Arc<Adam>,
     /// The average of the parameters, where one is kept.
-    pub average: Option<Vec<f64>>,
+    pub average: Arc<Option<Vec<f64>>>,
     /// The expected counts so far, where there is an [`Optimiser::Em`].
     pub expected: Option<Vec<f64>>,
     /// What the rows were filled with where they have holes.
@@ -140,12 +143,13 @@ pub enum LearnError {
 impl<M: Learnable> State<M> {
     /// Before the first epoch.
     pub fn new(model: M) -> Self {
-        let adam = Adam::new(model.size());
+        let adam = Arc::new(Adam::new(model.size()));
+        let model = Arc::new(model);
         Self {
-            best: model.clone(),
+            best: Arc::clone(&model),
             model,
             adam,
-            average: None,
+            average: Arc::default(),
             expected: None,
             memory: None,
             history: Vec::new(),
@@ -184,10 +188,10 @@ impl<M: Learnable> State<M> {
         }
         let unseen = data.unseen(&self.model);
         if self.history.is_empty() {
-            self.model.hold(&unseen);
-            self.best = self.model.clone();
+            Arc::make_mut(&mut self.model).hold(&unseen);
+            self.best = Arc::clone(&self.model);
             let valid = data.validate(&self.model, judge)?;
-            let train = evaluate(&self.model, data.train(&self.model, 0)?, judge)?.mean;
+            let train = evaluate(&*self.model, data.train(&self.model, 0)?, judge)?.mean;
             self.memory = data.memory();
             self.history.push(Epoch { epoch: 0, train, valid });
             if watch.epoch(self).is_break() {
@@ -216,10 +220,11 @@ impl<M: Learnable> State<M> {
                 Some(train) => train,
                 None => return Ok(Ended::Stopped),
             };
-            let mut candidate = next.model.clone();
-            if let Some(average) = &next.average {
-                candidate.set(average)?;
-                candidate.hold(&unseen);
+            let mut candidate = Arc::clone(&next.model);
+            if let Some(average) = &*next.average {
+                let averaged = Arc::make_mut(&mut candidate);
+                averaged.set(average)?;
+                averaged.hold(&unseen);
             }
             let valid = data.validate(&candidate, judge)?;
             if !valid.is_finite() {
@@ -259,7 +264,7 @@ impl<M: Learnable> State<M> {
         }
         if let Some(steps) = &mut worker.steps {
             steps.rows(data)?;
-            steps.take(&self.model, &self.adam, self.average.as_deref())?;
+            steps.take(&self.model, &self.adam, (*self.average).as_deref())?;
         }
         let whole = data.total();
         let mut rows_of = order.chunks(settings.batch);
@@ -289,7 +294,7 @@ impl<M: Learnable> State<M> {
                 made = steps.end()?;
                 doubts = if made.is_none() { doubts + 1 } else { 0 };
                 if made.is_none() {
-                    steps.give(&mut self.model, &mut self.adam, &mut self.average)?;
+                    self.receive(steps.as_mut())?;
                 }
             }
             let total = match made {
@@ -299,7 +304,7 @@ impl<M: Learnable> State<M> {
                     let total =
                         self.step((epoch, number), batches, (&batch, whole), unseen, settings, worker)?;
                     if let Some(steps) = worker.steps.as_mut().filter(|_| doubts < MOST_DOUBTS) {
-                        steps.take(&self.model, &self.adam, self.average.as_deref())?;
+                        steps.take(&self.model, &self.adam, (*self.average).as_deref())?;
                     }
                     total
                 }
@@ -321,10 +326,16 @@ impl<M: Learnable> State<M> {
             std::mem::swap(&mut batch, &mut next);
         }
         if let Some(steps) = worker.steps.as_mut().filter(|_| doubts < MOST_DOUBTS) {
-            steps.give(&mut self.model, &mut self.adam, &mut self.average)?;
+            self.receive(steps.as_mut())?;
         }
         self.expected = worker.expected.as_ref().map(|expected| expected.to_vec());
         Ok(Some(sum / weight))
+    }
+
+    /// What a machine has made of it.
+    fn receive(&mut self, steps: &mut (dyn Steps<M> + '_)) -> Result<(), ModelError> {
+        let Self { model, adam, average, .. } = self;
+        steps.give(Arc::make_mut(model), Arc::make_mut(adam), Arc::make_mut(average))
     }
 
     /// A step from a batch; the sum of its weighted log-likelihoods before it.
@@ -359,7 +370,8 @@ impl<M: Learnable> State<M> {
                 }
                 let rate = settings.rate(step, settings.epochs * batches);
                 let scale = 1.0 / batch.total;
-                self.adam.ascend(&mut self.model.pieces_mut(), gradient, scale, rate);
+                let model = Arc::make_mut(&mut self.model);
+                Arc::make_mut(&mut self.adam).ascend(&mut model.pieces_mut(), gradient, scale, rate);
             }
             Optimiser::Em => {
                 // The first counts are forgotten soon, so that the start does not matter for long.
@@ -371,18 +383,23 @@ impl<M: Learnable> State<M> {
                 expected.blend(stats, 1.0 - take, take * (whole / batch.total));
                 // A few rows alone say nothing about most tables.
                 if step >= FIRST_STEPS.min(batches - 1)
-                    && !self.model.maximise(ready, expected, None, &settings.regularisation)
+                    && !Arc::make_mut(&mut self.model).maximise(
+                        ready,
+                        expected,
+                        None,
+                        &settings.regularisation,
+                    )
                 {
                     return Err(LearnError::NoClosedForm);
                 }
             }
         }
-        self.model.hold(unseen);
+        Arc::make_mut(&mut self.model).hold(unseen);
         if !self.model.pieces().iter().all(|piece| piece.iter().all(|parameter| parameter.is_finite())) {
             return Err(not_finite("a parameter"));
         }
         if let Some(decay) = settings.averaging {
-            let average = self.average.get_or_insert_with(|| self.model.to_vec());
+            let average = Arc::make_mut(&mut self.average).get_or_insert_with(|| self.model.to_vec());
             let pieces = self.model.pieces();
             average
                 .iter_mut()

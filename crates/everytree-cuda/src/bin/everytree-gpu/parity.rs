@@ -210,8 +210,8 @@ fn learning(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
         if n < 10 {
             let all = everything(&states).unique();
             for (name, found, most) in [
-                ("f32", evaluate(&truth.model, &all, single), 1e-5),
-                ("f64", evaluate(&truth.model, &all, double), 1e-12),
+                ("f32", evaluate(&*truth.model, &all, single), 1e-5),
+                ("f64", evaluate(&*truth.model, &all, double), 1e-12),
             ] {
                 let mass: f64 = found.map_err(words)?.log_likelihood.iter().map(|log| log.exp()).sum();
                 let fine = (mass - 1.0).abs() <= most;
@@ -264,8 +264,8 @@ fn large(single: &Cuda<f32>) -> Result<usize, String> {
         let data = Data { train: &train, valid: &valid };
         let model = learned(&start, data, &settings, single, single)?.model;
         let words = |error: everytree::model::ModelError| error.to_string();
-        let truth = evaluate(&model, &valid, &cpu).map_err(words)?.log_likelihood;
-        let found = evaluate(&model, &valid, single).map_err(words)?.log_likelihood;
+        let truth = evaluate(&*model, &valid, &cpu).map_err(words)?.log_likelihood;
+        let found = evaluate(&*model, &valid, single).map_err(words)?.log_likelihood;
         let logs = truth.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         let truth = edge_posteriors(&model, &valid, &cpu).map_err(words)?;
         let found = edge_posteriors(&model, &valid, single).map_err(words)?;
