@@ -1,7 +1,8 @@
 //! The device: found, named, and given its kernels.
 
 use crate::real::{CudaReal, Products, ProductsArgument};
-use crate::space::Staging;
+use crate::space::{Memory, Staging};
+use crate::stopwatch::{Stopwatch, product_name};
 use cudarc::cublas::CudaBlas;
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
@@ -130,7 +131,14 @@ pub struct Cuda<T> {
     /// Copies of tables that nobody needs any more: memory that has been touched is worth keeping.
     pub(crate) spare: Arc<Mutex<Vec<Tables>>>,
     pub(crate) most_rows: AtomicUsize,
+    pub(crate) stopwatch: Stopwatch,
     precision: PhantomData<T>,
+}
+
+/// Memory that nobody else can have: see [`Cuda::crowd`].
+#[doc(hidden)]
+pub struct Crowd {
+    _taken: Vec<Memory>,
 }
 
 /// A GPU that has been found, and can do what is needed; nothing is compiled for it yet.
@@ -218,7 +226,10 @@ impl<T: CudaReal> Cuda<T> {
         let (staging, spare) = (Default::default(), Default::default());
         let name = name.clone();
         let most_rows = AtomicUsize::new(usize::MAX);
-        Ok(Self { stream, lanes, kernels: kernels?, name, staging, spare, most_rows, precision: PhantomData })
+        let stopwatch = Stopwatch::default();
+        let kernels = kernels?;
+        let precision = PhantomData;
+        Ok(Self { stream, lanes, kernels, name, staging, spare, most_rows, stopwatch, precision })
     }
 
     fn kernel(&self, name: &str) -> Result<&CudaFunction, CudaError> {
@@ -271,14 +282,39 @@ impl<T: CudaReal> Cuda<T> {
         self.most_rows.store(rows.max(1), Ordering::Relaxed);
     }
 
+    /// Takes all memory of the device but so many bytes, for as long as what comes back is kept: for tests of what happens when memory is
+    /// short.
+    #[doc(hidden)]
+    pub fn crowd(&self, leave: usize) -> Result<Crowd, CudaError> {
+        let mut taken = Vec::new();
+        // In pieces: what is free need not lie together.
+        let mut piece = 1 << 30;
+        while piece >= 1 << 20 {
+            while self.free() >= leave + piece {
+                let mut memory = Memory::default();
+                match memory.reserve(&self.stream, piece) {
+                    Ok(_) => taken.push(memory),
+                    Err(CudaError::OutOfMemory { .. }) => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            piece /= 2;
+        }
+        Ok(Crowd { _taken: taken })
+    }
+
     pub(crate) fn products(&self, lane: &Lane, products: Products) -> Result<(), CudaError> {
         if products.shape.contains(&0) {
             return Ok(());
         }
         let binding = |error: DriverError| failed("a matrix product", error);
         lane.stream.context().bind_to_thread().map_err(binding)?;
-        T::products(&lane.blas, &ProductsArgument(products))
-            .map_err(|error| failed("a matrix product", error))
+        let shape = products.shape;
+        let work = || {
+            T::products(&lane.blas, &ProductsArgument(products))
+                .map_err(|error| failed("a matrix product", error))
+        };
+        self.stopwatch.during(&lane.stream, || product_name(shape), work)
     }
 
     /// Lets all lanes go on from here.
@@ -296,7 +332,7 @@ impl<T: CudaReal> Cuda<T> {
     /// Starts a kernel, whose arguments are places in memory and then numbers.
     pub(crate) fn launch(
         &self,
-        kernel: &str,
+        kernel: &'static str,
         places: &[u64],
         numbers: &[usize],
         threads: LaunchConfig,
@@ -308,7 +344,7 @@ impl<T: CudaReal> Cuda<T> {
     pub(crate) fn launch_on(
         &self,
         stream: &Arc<CudaStream>,
-        kernel: &str,
+        kernel: &'static str,
         places: &[u64],
         numbers: &[usize],
         threads: LaunchConfig,
@@ -322,7 +358,11 @@ impl<T: CudaReal> Cuda<T> {
             builder.arg(number);
         }
         // SAFETY: the arguments are those that `kernels` declares, and whoever starts a kernel has reserved the memory.
-        unsafe { builder.launch(threads) }.map(drop).map_err(|error| failed("starting a kernel", error))
+        let work = || match unsafe { builder.launch(threads) } {
+            Ok(_) => Ok(()),
+            Err(error) => Err(failed("starting a kernel", error)),
+        };
+        self.stopwatch.during(stream, || kernel.into(), work)
     }
 
     /// The time of a matrix product of these sizes, for comparison: operations a second.

@@ -11,8 +11,10 @@ mod mixture;
 mod real;
 mod space;
 mod steps;
+mod stopwatch;
 
 pub use backend::{Prepared, Trace};
-pub use engine::{Cuda, CudaError, Device, device_count};
+pub use engine::{Crowd, Cuda, CudaError, Device, device_count};
 pub use mixture::Resident;
 pub use real::CudaReal;
+pub use stopwatch::Timed;

@@ -168,6 +168,26 @@ def test_a_gpu_that_is_not_there_is_named():
     assert (model.set_params(device="cpu").score_samples(survey(100)) == scores).all()
 
 
+@pytest.mark.skipif(not Path("/dev/nvidiactl").exists(), reason="there is no GPU")
+@pytest.mark.parametrize("family", ["moat", "directed"])
+def test_a_gpu_learns_and_scores_the_same(family):
+    table = slow_table(1200, 150)
+    table[:, 1::2] ^= table[:, ::2]
+    fits = {}
+    for device in ["cpu", "cuda", "auto"]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            fits[device] = everytree.MixtureOfAllTrees(family=family, epochs=3, device=device).fit(table)
+    # Steps are f32 there.
+    valid = {device: fit.history_[-1]["valid"] for device, fit in fits.items()}
+    assert abs(valid["cuda"] - valid["cpu"]) < 0.02
+    assert valid["auto"] == valid["cuda"]
+    # Scores are f64.
+    model = fits["cuda"]
+    on_gpu, on_cpu = (model.set_params(device=device).score_samples(table[:100]) for device in ["cuda", "cpu"])
+    assert np.abs(on_gpu - on_cpu).max() < 1e-9
+
+
 def test_questions_that_make_no_sense_are_named():
     model = everytree.ChowLiuTree().fit({"a": [0, 1] * 50, "b": [0, 1] * 50})
     with pytest.raises(ValueError, match="n -1"):

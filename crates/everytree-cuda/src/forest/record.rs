@@ -32,7 +32,7 @@ impl<T: CudaReal> Cuda<T> {
         places: Vec<u64>,
         mut work: impl FnMut() -> Result<(), CudaError>,
     ) -> Result<(), CudaError> {
-        let Some(records) = records else { return work() };
+        let Some(records) = records.filter(|_| !self.stopwatch.runs()) else { return work() };
         let Some(place) = records.iter().position(|record| record.places == places) else {
             if records.len() == MOST_RECORDS {
                 records.remove(0);

@@ -1,9 +1,10 @@
-//! Tests and measures the GPU, wherever there is one: `everytree-gpu test`, `everytree-gpu bench`, `everytree-gpu score`. Without a GPU
-//! it says so and exits with 4.
+//! Tests and measures the GPU, wherever there is one: `everytree-gpu test`, `everytree-gpu bench`, `everytree-gpu score`, and
+//! `everytree-gpu profile` for where the time of a step goes. Without a GPU it says so and exits with 4.
 
 mod parity;
 mod speed;
 
+use everytree::learn::Settings;
 use everytree::table::Table;
 use everytree_cuda::Cuda;
 use std::process::ExitCode;
@@ -21,11 +22,16 @@ fn main() -> ExitCode {
         }
     };
     eprintln!("{}", single.name());
+    let number = |place: usize| arguments.get(place).and_then(|size| size.parse().ok());
     let done = match arguments.first().map(String::as_str) {
         Some("test") => parity::test(&single, &double),
         Some("score") => speed::score(&single, &double),
-        Some("bench") => speed::bench(&single, arguments.get(1).and_then(|size| size.parse().ok())),
-        _ => Err("everytree-gpu test | bench [N] | score".to_owned()),
+        Some("bench") => speed::bench(&single, number(1)),
+        Some("profile") => {
+            let n = number(1).unwrap_or(500);
+            speed::profile(&single, n, number(2).unwrap_or(Settings::paper(n).batch))
+        }
+        _ => Err("everytree-gpu test | bench [N] | score | profile [N [ROWS]]".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -127,6 +127,7 @@ pub fn test(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
     failed += learning(single, double)?;
     single.at_most(usize::MAX);
     double.at_most(usize::MAX);
+    failed += crowded(single, double)?;
     failed += large(single)?;
     if failed > 0 { Err(format!("{failed} checks failed")) } else { Ok(()) }
 }
@@ -223,6 +224,46 @@ fn learning(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
         let [once, twice] = twice;
         if once?.model != twice?.model {
             println!("not the same twice");
+            failed += 1;
+        }
+    }
+    Ok(failed)
+}
+
+/// Learning with hardly any memory: it takes fewer rows at a time, and comes to the same; with less than the model itself takes, it says
+/// so, and goes on when there is room. How many checks failed.
+fn crowded(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
+    println!("family,n,megabytes,precision,validation");
+    let cpu = Cpu::<f64>::new();
+    let mut failed = 0;
+    // Enough for the model and the sums of counts, not for 128 rows beside them.
+    for (family, n, megabytes) in [(Family::Moat, 500, 160), (Family::Directed, 400, 160)] {
+        let states = vec![2; n];
+        let [train, valid] = [(1, 256), (2, 64)].map(|(seed, rows)| table(&states, rows, seed).unique());
+        let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
+        let start = start.model(&states, &train, 1, 1).map_err(|error| error.to_string())?;
+        let settings = Settings { epochs: 1, batch: 128, ..Settings::paper(n) };
+        let data = Data { train: &train, valid: &valid };
+        let truth = learned(&start, data, &settings, &cpu, &cpu)?;
+        let mut check = |name: &str, found: State<Mixture<Component>>, most: f64| {
+            let far = (truth.history[0].valid - found.history[0].valid).abs();
+            failed += usize::from(far > most);
+            let remark = if far > most { "  <-- too far" } else { "" };
+            println!("{family:?},{n},{megabytes},{name},{far:.1e}{remark}");
+        };
+        let words = |error: everytree_cuda::CudaError| error.to_string();
+        let crowd = single.crowd(megabytes << 20).map_err(words)?;
+        check("f32", learned(&start, data, &settings, single, single)?, 2e-2);
+        drop(crowd);
+        let crowd = double.crowd((2 * megabytes) << 20).map_err(words)?;
+        check("f64", learned(&start, data, &settings, double, double)?, 1e-8);
+        drop(crowd);
+        let crowd = single.crowd(1 << 20).map_err(words)?;
+        let said = learned(&start, data, &settings, single, single).map(drop);
+        drop(crowd);
+        check("f32", learned(&start, data, &settings, single, single)?, 2e-2);
+        if !said.as_ref().is_err_and(|words| words.contains("MB more of memory")) {
+            println!("without memory it says: {said:?}  <-- not what it should");
             failed += 1;
         }
     }

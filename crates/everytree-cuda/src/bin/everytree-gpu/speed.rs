@@ -4,7 +4,7 @@ use crate::table;
 use everytree::forest::Cpu;
 use everytree::learn::{Engine, Family, Settings, Start, State, Step, log_likelihoods};
 use everytree::model::Pairs;
-use everytree_cuda::{Cuda, CudaReal};
+use everytree_cuda::{Cuda, CudaReal, Timed};
 use std::time::Instant;
 
 /// The published code on the same GPU, in milliseconds: variables, rows of a batch, time.
@@ -52,8 +52,14 @@ pub fn bench(machine: &Cuda<f32>, only: Option<usize>) -> Result<(), String> {
     Ok(())
 }
 
-/// The time of a step, in seconds: the fastest of several runs of some.
-fn step<T: CudaReal>(machine: &Cuda<T>, family: Family, n: usize, batch: usize) -> Result<f64, String> {
+/// Does something with the steps of a made-up batch: what is handed over makes one.
+fn with_steps<T: CudaReal, X>(
+    machine: &Cuda<T>,
+    family: Family,
+    n: usize,
+    batch: usize,
+    work: impl FnOnce(&mut dyn FnMut() -> Result<(), String>) -> Result<X, String>,
+) -> Result<X, String> {
     let words = |error: everytree::model::ModelError| error.to_string();
     let states = vec![2; n];
     let train = table(&states, batch, 1).unique();
@@ -69,17 +75,46 @@ fn step<T: CudaReal>(machine: &Cuda<T>, family: Family, n: usize, batch: usize) 
     let places: Vec<u32> = (0..train.table.rows() as u32).collect();
     let total = train.weights.iter().sum();
     let step = Step { places: &places, weights: &train.weights, total, share: 1.0, rate: 1e-3 };
-    let mut best = f64::INFINITY;
-    for _ in 0..6 {
-        const SOME: u32 = 4;
-        let begin = Instant::now();
-        for _ in 0..SOME {
-            steps.begin(&step).map_err(words)?;
-            steps.end().map_err(words)?.ok_or("a step in doubt")?;
+    work(&mut || {
+        steps.begin(&step).map_err(words)?;
+        steps.end().map_err(words)?.ok_or("a step in doubt").map(drop)?;
+        Ok(())
+    })
+}
+
+/// The time of a step, in seconds: the fastest of several runs of some.
+fn step<T: CudaReal>(machine: &Cuda<T>, family: Family, n: usize, batch: usize) -> Result<f64, String> {
+    with_steps(machine, family, n, batch, |step| {
+        let mut best = f64::INFINITY;
+        for _ in 0..6 {
+            const SOME: u32 = 4;
+            let begin = Instant::now();
+            for _ in 0..SOME {
+                step()?;
+            }
+            best = best.min(begin.elapsed().as_secs_f64() / f64::from(SOME));
         }
-        best = best.min(begin.elapsed().as_secs_f64() / f64::from(SOME));
+        Ok(best)
+    })
+}
+
+/// Where the time of a step goes: every kernel, and matrix products by their sizes.
+pub fn profile(machine: &Cuda<f32>, n: usize, batch: usize) -> Result<(), String> {
+    println!("family,n,batch,work,times,milliseconds");
+    for family in [Family::Moat, Family::Directed] {
+        let of_step = step(machine, family, n, batch)?;
+        println!("{family:?},{n},{batch},a whole step,1,{:.3}", of_step * 1e3);
+        let found = with_steps(machine, family, n, batch, |step| {
+            step()?;
+            step()?;
+            let (done, found) = machine.timed(step).map_err(|error| error.to_string())?;
+            done.map(|()| found)
+        })?;
+        for Timed { name, times, seconds } in found {
+            println!("{family:?},{n},{batch},\"{name}\",{times},{:.3}", seconds * 1e3);
+        }
     }
-    Ok(best)
+    Ok(())
 }
 
 /// Rows a second that are scored: in f64 and f32 on the device, in f64 on all cores of the processor.
