@@ -126,6 +126,8 @@ pub struct Cuda<T> {
     pub(crate) lanes: Vec<Lane>,
     kernels: BTreeMap<&'static str, CudaFunction>,
     name: String,
+    /// Multiprocessors.
+    pub(crate) processors: usize,
     /// On the way to the device, and back.
     pub(crate) staging: [Mutex<Staging>; 2],
     /// Copies of tables that nobody needs any more: memory that has been touched is worth keeping.
@@ -229,7 +231,10 @@ impl<T: CudaReal> Cuda<T> {
         let stopwatch = Stopwatch::default();
         let kernels = kernels?;
         let precision = PhantomData;
-        Ok(Self { stream, lanes, kernels, name, staging, spare, most_rows, stopwatch, precision })
+        let processors = context
+            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
+            .map_err(driver)? as usize;
+        Ok(Self { stream, lanes, kernels, name, processors, staging, spare, most_rows, stopwatch, precision })
     }
 
     fn kernel(&self, name: &str) -> Result<&CudaFunction, CudaError> {
@@ -260,10 +265,7 @@ impl<T: CudaReal> Cuda<T> {
         let together = kernel
             .occupancy_max_active_blocks_per_multiprocessor(threads as u32, bytes, None)
             .map_err(asking)?;
-        let processors = context
-            .attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)
-            .map_err(asking)?;
-        Ok(Some(together as usize * processors as usize).filter(|&blocks| blocks > 0))
+        Ok(Some(together as usize * self.processors).filter(|&blocks| blocks > 0))
     }
 
     /// What the device is called.

@@ -194,7 +194,7 @@ impl<T: CudaReal> Cuda<T> {
         }
         // Enough threads for the device, few enough tables.
         let most = (MOST_SUMS / entries).clamp(1, 16);
-        let wanted = (1usize << 17).div_ceil(n * n).clamp(1, most).div_ceil(pieces.len());
+        let wanted = (1usize << 20).div_ceil(n * n).clamp(1, most).div_ceil(pieces.len());
         let chunks = |rows: usize| wanted.min(rows).max(1);
         let all = pieces.iter().map(|(_, _, rows, _)| chunks(*rows)).sum();
         let sums = space.sums.clear(stream, all * entries * size_of::<T>())?;

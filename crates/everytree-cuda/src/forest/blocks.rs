@@ -6,6 +6,7 @@ use super::{FEW_ROWS, Look, Prior, Shape, Space};
 use crate::engine::{Cuda, CudaError, LANES, Lane, threads};
 use crate::real::{CudaReal, Products};
 use crate::space::Memory;
+use cudarc::driver::LaunchConfig;
 
 /// Vertices of a block, as in `kernels/common.cu`.
 pub(super) const B: usize = 32;
@@ -210,7 +211,7 @@ impl<T: CudaReal> Cuda<T> {
                 "eliminate_block",
                 &[q, pivots, inverses, green, up_inverse, down_inverse, leaves],
                 &[start, low, high, p, usize::from(directed)],
-                threads([count, 1, 1], [B, B]),
+                self.one_a_row(count),
             )?;
             // h = green × rates to the outside
             let place = start - first;
@@ -234,6 +235,11 @@ impl<T: CudaReal> Cuda<T> {
             product(true, sizes, at(first, above), exit(0, 0), at(above, 0), true)?;
         }
         Ok(())
+    }
+
+    /// A thread block for every row: eight warps at least, and more where each has a multiprocessor to itself.
+    fn one_a_row(&self, rows: usize) -> LaunchConfig {
+        threads([rows, 1, 1], [B, if rows <= self.processors { B } else { 8 }])
     }
 
     /// Derivatives of rows.
@@ -335,7 +341,7 @@ impl<T: CudaReal> Cuda<T> {
         let of_exits = |row, column| (number(exits, row_of(row), p, column), p, shape.exits());
         let of_entries = |row, column| (number(entries, row, W, column), W, panel);
         let of_columns = |row, column| (number(columns, row, W, column), W, panel);
-        let one_a_row = threads([count, 1, 1], [B, B]);
+        let one_a_row = self.one_a_row(count);
         let product = |transposed, shape, a, b, c, add| {
             self.products(lane, Products { transposed, shape, a, b, c, add, rows: count })
         };
@@ -388,7 +394,7 @@ impl<T: CudaReal> Cuda<T> {
                 narrow_products(z_out, h(0), back, start, false, squares)?;
                 if squares > 0 {
                     let to = of_g(start, known).0;
-                    let all = threads([count, squares, 1], [B, B]);
+                    let all = threads([count, squares, 1], [B, 8]);
                     self.launch_on(&lane.stream, "add_narrow", &[to, z_out], &[parts, p], all)?;
                 }
                 narrow_products(z_out, of_q(start, 0), y, start, false, 1)?;

@@ -31,8 +31,8 @@ extern "C" __global__ void fill_rates(
     }
 }
 
-// The first eight warps wait for each other: what goes one vertex after the other is theirs, four rows each, in registers. The others
-// help with what goes at once.
+// The first eight warps wait for each other: what goes one vertex after the other is theirs, four rows each, in registers. The others,
+// if there are more, help with what goes at once: with few rows they make it shorter, with many rows they would keep others waiting.
 #define FEW 8
 #define EACH (B / FEW)
 __device__ __forceinline__ void few_together() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
@@ -43,19 +43,22 @@ struct __align__(16) Pack {
     REAL numbers[PACK];
 };
 
-// Sum of rates to what lies outside, one warp a vertex; several loads at once. Rows begin at multiples of B, and so does a block.
-__device__ REAL sum_outside(const REAL *q, int start, int low, int high, int P) {
-    int i = threadIdx.y, j = threadIdx.x;
+// Sum of the rates of a vertex to what lies outside of its block, by one warp; several loads at once. Rows begin at multiples of B, and
+// so does a block.
+__device__ REAL sum_outside(const REAL *q, int start, int vertex, int P) {
+    int j = threadIdx.x;
     REAL sums[PACK] = {};
-    if (i >= low && i < high) {
-        const REAL *row = q + (long long)(start + i) * P;
-        const Pack *packs = (const Pack *)row;
-        if (start == 0 && j == 0) sums[0] = row[0];
-#pragma unroll 8
-        for (int c = j; c < start / PACK; c += B) {
-            Pack pack = packs[c];
-            for (int part = 0; part < PACK; part++) sums[part] += pack.numbers[part];
-        }
+    const REAL *row = q + (long long)(start + vertex) * P;
+    const Pack *packs = (const Pack *)row;
+    if (start == 0 && j == 0) sums[0] = row[0];
+    for (int first = 0; first < start / PACK; first += 8 * B) {
+        Pack some[8] = {};
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+            if (first + n * B + j < start / PACK) some[n] = packs[first + n * B + j];
+#pragma unroll
+        for (int n = 0; n < 8; n++)
+            for (int part = 0; part < PACK; part++) sums[part] += some[n].numbers[part];
     }
     REAL sum = sums[0];
     for (int part = 1; part < PACK; part++) sum += sums[part];
@@ -73,19 +76,17 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
     __shared__ REAL outside[B], inverse[B], turn[2][B], turn_outside[2], turn_down[2][B];
     long long row = blockIdx.x;
     REAL *q = all_q + row * P * P;
-    int i = threadIdx.y, j = threadIdx.x;
-    bool inside = i >= low && i < high && j >= low && j < high;
-    REAL rate = inside && i != j && (directed || j < i) ? q[(long long)(start + i) * P + start + j] : (REAL)0;
-    if (directed) {
-        rates[i][j] = rate;
-    } else {
-        if (j <= i) rates[i][j] = rate;
-        if (j < i) rates[j][i] = rate;
+    int i = threadIdx.y, j = threadIdx.x, warps = blockDim.y;
+    for (int line = i; line < B; line += warps) {
+        bool inside = line >= low && line < high && j >= low && j < high;
+        REAL rate = inside && line != j && (directed || j < line) ? q[(long long)(start + line) * P + start + j] : (REAL)0;
+        if (directed || j <= line) rates[line][j] = rate;
+        if (!directed && j < line) rates[j][line] = rate;
+        up[line][j] = 0;
+        down[line][j] = 0;
+        REAL sum = line >= low && line < high ? sum_outside(q, start, line, P) : (REAL)0;
+        if (j == 0) outside[line] = sum;
     }
-    up[i][j] = 0;
-    down[i][j] = 0;
-    REAL sum = sum_outside(q, start, low, high, P);
-    if (j == 0) outside[i] = sum;
     if (i == 0) inverse[j] = 0;
     __syncthreads();
     if (i < FEW) {
@@ -94,9 +95,10 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
             own[r] = rates[i + FEW * r][j];
             out_of[r] = outside[i + FEW * r];
         }
-        if (i == low % FEW) {
-            turn[low & 1][j] = own[low / FEW];
-            if (j == 0) turn_outside[low & 1] = out_of[low / FEW];
+        // The first vertex is number 0 or 1.
+        if (i == low) {
+            turn[low][j] = own[0];
+            if (j == 0) turn_outside[low] = out_of[0];
         }
         for (int k = low; k < high; k++) {
             few_together();
@@ -156,80 +158,114 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
         }
     }
     __syncthreads();
-    if (inside) q[(long long)(start + i) * P + start + j] = j > i ? up[i][j] : down[i][j];
     if (i == 0) inverses[row * P + start + j] = inverse[j];
-    REAL green = 0;
+    for (int line = i; line < B; line += warps) {
+        bool inside = line >= low && line < high && j >= low && j < high;
+        if (inside) q[(long long)(start + line) * P + start + j] = j > line ? up[line][j] : down[line][j];
+        REAL green = 0;
 #pragma unroll 8
-    for (int l = 0; l < B; l++) green += up_inverse[i][l] * scaled[l][j];
-    greens[row * B * B + i * B + j] = green;
-    up_inverses[row * B * B + i * B + j] = up_inverse[i][j];
-    down_inverses[row * B * B + i * B + j] = down_inverse[i][j];
-    REAL part = i >= low && i < high && j >= low && j <= i ? down_inverse[i][j] * outside[j] : (REAL)0;
-    REAL total = warp_sum(part);
-    if (j == 0) exits[row * B + i] = total * inverse[i];
+        for (int l = 0; l < B; l++) green += up_inverse[line][l] * scaled[l][j];
+        long long at = row * B * B + line * B + j;
+        greens[at] = green;
+        up_inverses[at] = up_inverse[line][j];
+        down_inverses[at] = down_inverse[line][j];
+        REAL total = warp_sum(inside && j <= line ? down_inverse[line][j] * outside[j] : (REAL)0);
+        if (j == 0) exits[row * B + line] = total * inverse[line];
+    }
 }
 
 // Products of 32 × 32 numbers over many: z[k][l] = Σ_i a[k][i] b[l][i], or with both transposed. A thread block takes AT_ONCE of the i;
-// what it finds is one of the parts that are added up later, in order. 256 threads, four results each. Of several squares of results, the
-// rows of b go on from one to the next.
+// what it finds is one of the parts that are added up later, in order. Of several squares of results, the rows of b go on from one to the
+// next. 256 threads: a quarter of them every fourth i, each of these 4 × 4 results.
 #define AT_ONCE (512 / (int)sizeof(REAL))
 #define GROUPS (AT_ONCE / B)
-extern "C" __global__ void narrow_products(
-    REAL *parts, const REAL *a, const REAL *b, int along, int a_stride, int b_stride, int transposed, int a_matrix,
-    int b_matrix) {
-    __shared__ REAL left[B][AT_ONCE + 1], right[B][AT_ONCE + 1];
-    int first = blockIdx.x * AT_ONCE, count = min(AT_ONCE, along - first);
-    const REAL *of_a = a + (long long)blockIdx.y * a_matrix, *of_b = b + (long long)blockIdx.y * b_matrix + (long long)blockIdx.z * B * b_stride;
+// Numbers of an i; those of the next begin elsewhere in shared memory.
+#define OF_ONE (B + PACK)
+struct Four {
+    Pack packs[4 / PACK];
+    __device__ __forceinline__ REAL &operator[](int n) { return packs[n / PACK].numbers[n % PACK]; }
+};
+__device__ __forceinline__ void load_narrow(REAL *to, const REAL *from, int stride, int first, int count, int transposed) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     // All of it is on its way at once.
-    REAL of_left[4 * GROUPS], of_right[4 * GROUPS];
+    REAL numbers[GROUPS][4];
 #pragma unroll
-    for (int part = 0; part < 4 * GROUPS; part++) {
-        int k = transposed ? lane : warp + 8 * (part / GROUPS), i = transposed ? warp + 8 * part : lane + 32 * (part % GROUPS);
-        long long at_a = transposed ? (long long)(first + i) * a_stride + k : (long long)k * a_stride + first + i;
-        long long at_b = transposed ? (long long)(first + i) * b_stride + k : (long long)k * b_stride + first + i;
-        of_left[part] = i < count ? of_a[at_a] : (REAL)0;
-        of_right[part] = i < count ? of_b[at_b] : (REAL)0;
+    for (int part = 0; part < GROUPS; part++)
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            int i = transposed ? warp + 8 * (4 * part + n) : lane + 32 * part, k = transposed ? lane : 4 * warp + n;
+            long long at = transposed ? (long long)(first + i) * stride + k : (long long)k * stride + first + i;
+            numbers[part][n] = i < count ? from[at] : (REAL)0;
+        }
+#pragma unroll
+    for (int part = 0; part < GROUPS; part++) {
+        Four four;
+#pragma unroll
+        for (int n = 0; n < 4; n++) {
+            if (transposed) to[(warp + 8 * (4 * part + n)) * OF_ONE + lane] = numbers[part][n];
+            else four[n] = numbers[part][n];
+        }
+        if (!transposed) *(Four *)(to + (lane + 32 * part) * OF_ONE + 4 * warp) = four;
     }
+}
+extern "C" __global__ void __launch_bounds__(256) narrow_products(
+    REAL *parts, const REAL *a, const REAL *b, int along, int a_stride, int b_stride, int transposed, int a_matrix,
+    int b_matrix) {
+    __shared__ __align__(16) REAL both[2 * AT_ONCE * OF_ONE];
+    REAL *left = both, *right = both + AT_ONCE * OF_ONE;
+    int first = blockIdx.x * AT_ONCE, count = min(AT_ONCE, along - first);
+    load_narrow(left, a + (long long)blockIdx.y * a_matrix, a_stride, first, count, transposed);
+    load_narrow(right, b + (long long)blockIdx.y * b_matrix + (long long)blockIdx.z * B * b_stride, b_stride, first, count, transposed);
+    __syncthreads();
+    int quarter = threadIdx.x >> 6, k = (threadIdx.x >> 3 & 7) * 4, l = (threadIdx.x & 7) * 4;
+    REAL z[4][4] = {};
+#pragma unroll 4
+    for (int i = quarter; i < count; i += 4) {
+        Four of_k = *(const Four *)(left + i * OF_ONE + k), of_l = *(const Four *)(right + i * OF_ONE + l);
 #pragma unroll
-    for (int part = 0; part < 4 * GROUPS; part++) {
-        int k = transposed ? lane : warp + 8 * (part / GROUPS), i = transposed ? warp + 8 * part : lane + 32 * (part % GROUPS);
-        left[k][i] = of_left[part];
-        right[k][i] = of_right[part];
+        for (int n = 0; n < 4; n++)
+#pragma unroll
+            for (int m = 0; m < 4; m++) z[n][m] += of_k[n] * of_l[m];
     }
     __syncthreads();
-    // Rows k and k + 16, columns l and l + 16.
-    int k = threadIdx.x >> 4, l = threadIdx.x & 15;
-    REAL z[4] = {0, 0, 0, 0};
-#pragma unroll 8
-    for (int i = 0; i < AT_ONCE; i++) {
-        REAL a0 = left[k][i], a1 = left[k + 16][i], b0 = right[l][i], b1 = right[l + 16][i];
-        z[0] += a0 * b0;
-        z[1] += a0 * b1;
-        z[2] += a1 * b0;
-        z[3] += a1 * b1;
+#pragma unroll
+    for (int n = 0; n < 4; n++) {
+        Four four;
+#pragma unroll
+        for (int m = 0; m < 4; m++) four[m] = z[n][m];
+        *(Four *)(both + quarter * B * B + (k + n) * B + l) = four;
     }
+    __syncthreads();
     REAL *to = parts + (((long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * B * B;
-    to[k * B + l] = z[0];
-    to[k * B + l + 16] = z[1];
-    to[(k + 16) * B + l] = z[2];
-    to[(k + 16) * B + l + 16] = z[3];
+#pragma unroll
+    for (int place = threadIdx.x; place < B * B; place += 256)
+        to[place] = (both[place] + both[B * B + place]) + (both[2 * B * B + place] + both[3 * B * B + place]);
 }
 
-// The sum of the parts of one result.
-__device__ REAL sum_parts(const REAL *parts, long long row, int count, int place) {
-    REAL sum = 0;
-#pragma unroll 8
-    for (int part = 0; part < count; part++) sum += parts[(row * count + part) * B * B + place];
-    return sum;
+// The sums of the parts of a square of results, a thread's own lines of it.
+__device__ __forceinline__ void sum_parts(REAL *sums, const REAL *parts, int count) {
+    const REAL *own = parts + threadIdx.y * B + threadIdx.x;
+#pragma unroll
+    for (int n = 0; n < EACH; n++) sums[n] = 0;
+#pragma unroll 4
+    for (int part = 0; part < count; part++)
+#pragma unroll
+        for (int n = 0; n < EACH; n++) {
+            int line = threadIdx.y + blockDim.y * n;
+            if (line < B) sums[n] += own[(long long)part * B * B + blockDim.y * n * B];
+        }
 }
 
 // Adds up the parts of squares of results, one beside the other in the rows that begin at `to`.
 extern "C" __global__ void add_narrow(REAL *to, const REAL *parts, int count, int P) {
-    int place = threadIdx.y * B + threadIdx.x;
     long long row = blockIdx.x;
-    REAL sum = sum_parts(parts + (long long)blockIdx.y * gridDim.x * count * B * B, row, count, place);
-    to[row * P * P + (long long)threadIdx.y * P + blockIdx.y * B + threadIdx.x] = sum;
+    REAL sums[EACH];
+    sum_parts(sums, parts + ((long long)blockIdx.y * gridDim.x + row) * count * B * B, count);
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = threadIdx.y + blockDim.y * n;
+        if (line < B) to[row * P * P + (long long)line * P + blockIdx.y * B + threadIdx.x] = sums[n];
+    }
 }
 
 // Resistances between the vertices of a block, and the lift of each; see undirected.rs.
@@ -240,30 +276,39 @@ extern "C" __global__ void __launch_bounds__(1024) bring_back_undirected(
     __shared__ REAL inverse[B], exit_[B], lift[B], own[B];
     long long row = blockIdx.x;
     const REAL *q = all_q + row * P * P;
-    int i = threadIdx.y, j = threadIdx.x;
-    bool inside = i >= low && i < high && j >= low && j < high;
+    int i = threadIdx.y, j = threadIdx.x, warps = blockDim.y;
     bool rest = start > 0;
-    up[i][j] = inside && j > i ? q[(long long)(start + i) * P + start + j] : (REAL)0;
-    down[i][j] = rest ? down_inverses[row * B * B + i * B + j] : (REAL)0;
-    // z, in the place of what comes later.
-    found[i][j] = rest ? sum_parts(z_parts, row, parts, i * B + j) : (REAL)0;
+    REAL z[EACH];
+    sum_parts(z, z_parts + row * parts * B * B, rest ? parts : 0);
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = i + warps * n;
+        if (line >= B) break;
+        bool inside = line >= low && line < high && j >= low && j < high;
+        up[line][j] = inside && j > line ? q[(long long)(start + line) * P + start + j] : (REAL)0;
+        down[line][j] = rest ? down_inverses[row * B * B + line * B + j] : (REAL)0;
+        // In the place of what comes later.
+        found[line][j] = z[n];
+    }
     if (i == 0) {
         inverse[j] = inverses[row * P + start + j];
         exit_[j] = exits[row * B + j];
     }
     __syncthreads();
     // What comes from outside: Σ_i u_k[i] y[l][i]
-    REAL step = 0;
-    if (rest && i >= low && i < high) {
-        // Above the diagonal there is nothing.
+    for (int line = i; line < B; line += warps) {
+        REAL step = 0;
+        if (rest && line >= low && line < high) {
+            // Above the diagonal there is nothing.
 #pragma unroll 8
-        for (int l = 0; l < B; l++) step += down[i][l] * found[l][j];
-        step *= inverse[i];
+            for (int l = 0; l < B; l++) step += down[line][l] * found[l][j];
+            step *= inverse[line];
+        }
+        r[line][j] = step;
+        if (line == j) own[line] = step;
     }
-    r[i][j] = step;
-    if (i == j) own[i] = step;
     __syncthreads();
-    found[i][j] = 0;
+    for (int line = i; line < B; line += warps) found[line][j] = 0;
     __syncthreads();
     if (i < FEW) {
         REAL known[EACH], steps[EACH], lifted = 0;
@@ -306,11 +351,14 @@ extern "C" __global__ void __launch_bounds__(1024) bring_back_undirected(
     }
     __syncthreads();
     REAL *to = all_r + row * P * P;
-    REAL own_entry = inside ? found[i][j] : (REAL)0;
-    // The first block has the root in its first place.
-    if (!rest && i == 0 && j >= low && j < high) own_entry = lift[j];
-    if (!rest && j == 0 && i >= low && i < high) own_entry = lift[i];
-    if (inside || !rest) to[(long long)(start + i) * P + start + j] = own_entry;
+    for (int line = i; line < B; line += warps) {
+        bool inside = line >= low && line < high && j >= low && j < high;
+        REAL entry = inside ? found[line][j] : (REAL)0;
+        // The first block has the root in its first place.
+        if (!rest && line == 0 && j >= low && j < high) entry = lift[j];
+        if (!rest && j == 0 && line >= low && line < high) entry = lift[line];
+        if (inside || !rest) to[(long long)(start + line) * P + start + j] = entry;
+    }
     if (i == 0) lifts[row * B + j] = lift[j];
 }
 
@@ -343,37 +391,54 @@ extern "C" __global__ void __launch_bounds__(1024) bring_back_directed(
     long long row = blockIdx.x;
     const REAL *q = all_q + row * P * P;
     REAL *own = all_g + row * P * P;
-    int i = threadIdx.y, j = threadIdx.x;
-    bool inside = i >= low && i < high && j >= low && j < high;
-    REAL kept = inside ? q[(long long)(start + i) * P + start + j] : (REAL)0;
+    int i = threadIdx.y, j = threadIdx.x, warps = blockDim.y;
     // First the triangular inverses and z, in the places of what comes later.
     bool rest = start > 0;
-    up[i][j] = rest ? up_inverses[row * B * B + i * B + j] : (REAL)0;
-    down[i][j] = rest ? down_inverses[row * B * B + i * B + j] : (REAL)0;
-    rows_in[i][j] = rest ? sum_parts(z_ins, row, parts, i * B + j) : (REAL)0;
-    rows_out[i][j] = rest ? sum_parts(z_outs, row, parts, i * B + j) : (REAL)0;
-    g[i][j] = 0;
+    REAL in[EACH], out[EACH], kept[EACH] = {};
+    sum_parts(in, z_ins + row * parts * B * B, rest ? parts : 0);
+    sum_parts(out, z_outs + row * parts * B * B, rest ? parts : 0);
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = i + warps * n;
+        if (line >= B) break;
+        if (line >= low && line < high && j >= low && j < high) kept[n] = q[(long long)(start + line) * P + start + j];
+        long long at = row * B * B + line * B + j;
+        up[line][j] = rest ? up_inverses[at] : (REAL)0;
+        down[line][j] = rest ? down_inverses[at] : (REAL)0;
+        rows_in[line][j] = in[n];
+        rows_out[line][j] = out[n];
+        g[line][j] = 0;
+    }
     if (i == 0) {
         inverse[j] = inverses[row * P + start + j];
         exit_[j] = exits[row * B + j];
     }
     __syncthreads();
-    REAL in = 0, out = 0;
-    if (rest && i >= low && i < high) {
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = i + warps * n;
+        in[n] = out[n] = 0;
+        if (rest && line >= low && line < high) {
 #pragma unroll 8
-        for (int l = 0; l < B; l++) {
-            in += up[l][i] * rows_in[l][j];
-            out += down[i][l] * rows_out[j][l];
+            for (int l = 0; l < B; l++) {
+                in[n] += up[l][line] * rows_in[l][j];
+                out[n] += down[line][l] * rows_out[j][l];
+            }
+            in[n] *= inverse[line];
+            out[n] *= inverse[line];
         }
-        in *= inverse[i];
-        out *= inverse[i];
     }
     __syncthreads();
-    up[i][j] = j > i ? kept : (REAL)0;
-    down[i][j] = j < i ? kept : (REAL)0;
-    rows_in[i][j] = in;
-    rows_out[i][j] = out;
-    if (i == j) own_in[i] = in;
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = i + warps * n;
+        if (line >= B) break;
+        up[line][j] = j > line ? kept[n] : (REAL)0;
+        down[line][j] = j < line ? kept[n] : (REAL)0;
+        rows_in[line][j] = in[n];
+        rows_out[line][j] = out[n];
+        if (line == j) own_in[line] = in[n];
+    }
     __syncthreads();
     if (i < FEW) {
         REAL into_rows[EACH], out_rows[EACH], steps[EACH], lifted = 0;
@@ -428,15 +493,17 @@ extern "C" __global__ void __launch_bounds__(1024) bring_back_directed(
         if (i == 0) lift[j] = lifted;
     }
     __syncthreads();
-    if (inside) own[(long long)(start + i) * P + start + j] = g[i][j];
-    if (start > 0) {
-        if (i < high)
-            for (int c = j; c < start; c += B) own[(long long)(start + i) * P + c] += lift[i];
+    for (int line = i; line < high; line += warps) {
+        if (line >= low && j >= low && j < high) own[(long long)(start + line) * P + start + j] = g[line][j];
+        for (int c = j; c < start; c += B) own[(long long)(start + line) * P + c] += lift[line];
+        if (!rest && j == 0 && line >= low) own[(long long)line * P] = lift[line];
+    }
+    if (rest) {
         const REAL *x = columns + row * P * W;
-        for (int r = i; r < start; r += B) own[(long long)r * P + start + j] = x[(long long)r * W + j];
-    } else {
-        if (i == 0) own[j] = 0;
-        if (j == 0 && i >= low && i < high) own[(long long)i * P] = lift[i];
+#pragma unroll 8
+        for (int r = i; r < start; r += warps) own[(long long)r * P + start + j] = x[(long long)r * W + j];
+    } else if (i == 0) {
+        own[j] = 0;
     }
 }
 
