@@ -418,7 +418,7 @@ mod tests {
         for name in [
             "undirected_4",
             "directed_5",
-            "eliminate_block",
+            "eliminate_directed",
             "tally",
             "moat_tables",
             "directed_gradient",

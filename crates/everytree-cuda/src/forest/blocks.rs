@@ -6,10 +6,11 @@ use super::{FEW_ROWS, Look, Prior, Shape, Space};
 use crate::engine::{Cuda, CudaError, LANES, Lane, threads};
 use crate::real::{CudaReal, Products};
 use crate::space::Memory;
-use cudarc::driver::LaunchConfig;
 
 /// Vertices of a block, as in `kernels/common.cu`.
 pub(super) const B: usize = 32;
+/// Warps that go through a block one vertex after the other.
+const FEW: usize = 8;
 /// Blocks of a band.
 const TOGETHER: usize = 4;
 /// Vertices of a band.
@@ -28,7 +29,7 @@ pub(super) struct Share {
     pub g: Memory,
     pivots: Memory,
     inverses: Memory,
-    /// Of every block: green, both triangular inverses, and the probabilities of leaving straight away.
+    /// Of every block: green, both triangular inverses (the upper one of the directed kind alone), and the probabilities of leaving straight away.
     small: [Memory; 4],
     zs: [Memory; 2],
     lifts: Memory,
@@ -206,13 +207,16 @@ impl<T: CudaReal> Cuda<T> {
         for block in band.clone().rev() {
             let [start, low, high] = shape.span(block);
             let [green, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
-            self.launch_on(
-                &lane.stream,
-                "eliminate_block",
-                &[q, pivots, inverses, green, up_inverse, down_inverse, leaves],
-                &[start, low, high, p, usize::from(directed)],
-                self.one_a_row(count),
-            )?;
+            let sizes = [start, low, high, p];
+            // Eight warps a row; more where each row has a multiprocessor to itself, for loading.
+            let all = threads([count, 1, 1], [B, if count <= self.processors { B } else { FEW }]);
+            if directed {
+                let places = [q, pivots, inverses, green, up_inverse, down_inverse, leaves];
+                self.launch_on(&lane.stream, "eliminate_directed", &places, &sizes, all)?;
+            } else {
+                let places = [q, pivots, inverses, green, down_inverse, leaves];
+                self.launch_on(&lane.stream, "eliminate_undirected", &places, &sizes, all)?;
+            }
             // h = green × rates to the outside
             let place = start - first;
             product(false, [B, start, B], (green, B, B * B), at(start, 0), exit(place, 0), false)?;
@@ -235,11 +239,6 @@ impl<T: CudaReal> Cuda<T> {
             product(true, sizes, at(first, above), exit(0, 0), at(above, 0), true)?;
         }
         Ok(())
-    }
-
-    /// A thread block for every row: eight warps at least, and more where each has a multiprocessor to itself.
-    fn one_a_row(&self, rows: usize) -> LaunchConfig {
-        threads([rows, 1, 1], [B, if rows <= self.processors { B } else { 8 }])
     }
 
     /// Derivatives of rows.
@@ -341,7 +340,7 @@ impl<T: CudaReal> Cuda<T> {
         let of_exits = |row, column| (number(exits, row_of(row), p, column), p, shape.exits());
         let of_entries = |row, column| (number(entries, row, W, column), W, panel);
         let of_columns = |row, column| (number(columns, row, W, column), W, panel);
-        let one_a_row = self.one_a_row(count);
+        let one_a_row = threads([count, 1, 1], [B, FEW]);
         let product = |transposed, shape, a, b, c, add| {
             self.products(lane, Products { transposed, shape, a, b, c, add, rows: count })
         };
@@ -386,6 +385,7 @@ impl<T: CudaReal> Cuda<T> {
             let place = start - known;
             let parts = start.div_ceil(along_at_once::<T>());
             let h = |column| of_exits(place, column);
+            let tiles = threads([start / B, count, 1], [B, FEW]);
             if !directed {
                 // What the blocks of the band that are back add to that; then what lies among them.
                 let (back, y) = (of_g(known, 0), of_g(start, 0));
@@ -394,7 +394,7 @@ impl<T: CudaReal> Cuda<T> {
                 narrow_products(z_out, h(0), back, start, false, squares)?;
                 if squares > 0 {
                     let to = of_g(start, known).0;
-                    let all = threads([count, squares, 1], [B, 8]);
+                    let all = threads([count, squares, 1], [B, FEW]);
                     self.launch_on(&lane.stream, "add_narrow", &[to, z_out], &[parts, p], all)?;
                 }
                 narrow_products(z_out, of_q(start, 0), y, start, false, 1)?;
@@ -406,8 +406,7 @@ impl<T: CudaReal> Cuda<T> {
                     one_a_row,
                 )?;
                 if start > 0 {
-                    let tiles = threads([start / B, count, 1], [B, 8]);
-                    self.launch_on(&lane.stream, "spread_block", &[g, lifts], &[start, p], tiles)?;
+                    self.launch_on(&lane.stream, "spread_undirected", &[g, lifts], &[start, p], tiles)?;
                 }
                 continue;
             }
@@ -421,9 +420,13 @@ impl<T: CudaReal> Cuda<T> {
             // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
             narrow_products(z_out, of_g(start, 0), of_q(start, 0), start, false, 1)?;
             narrow_products(z_in, of_q(0, start), x, start, true, 1)?;
-            let brought = [q, g, inverses, up_inverse, down_inverse, leaves, z_out, z_in, x.0];
-            let sizes = [start, low, high, p, W, parts];
+            let brought = [q, g, inverses, up_inverse, down_inverse, leaves, z_out, z_in, lifts];
+            let sizes = [start, low, high, p, parts];
             self.launch_on(&lane.stream, "bring_back_directed", &brought, &sizes, one_a_row)?;
+            if start > 0 {
+                let places = [g, lifts, x.0];
+                self.launch_on(&lane.stream, "spread_directed", &places, &[start, p, W], tiles)?;
+            }
         }
         Ok(())
     }
@@ -470,7 +473,7 @@ impl Part<'_> {
             (inverses, p),
             (&mut panels[0], shape.exits()),
             (green, squares),
-            (up, squares),
+            (up, if shape.directed { squares } else { 0 }),
             (down, squares),
             (leaves, squares / B),
         ] {

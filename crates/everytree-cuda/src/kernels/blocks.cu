@@ -31,8 +31,7 @@ extern "C" __global__ void fill_rates(
     }
 }
 
-// The first eight warps wait for each other: what goes one vertex after the other is theirs, four rows each, in registers. The others,
-// if there are more, help with what goes at once: with few rows they make it shorter, with many rows they would keep others waiting.
+// What goes one vertex after the other is done by eight warps, four lines of a block each, in registers. They wait for each other alone.
 #define FEW 8
 #define EACH (B / FEW)
 __device__ __forceinline__ void few_together() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
@@ -43,135 +42,202 @@ struct __align__(16) Pack {
     REAL numbers[PACK];
 };
 
-// Sum of the rates of a vertex to what lies outside of its block, by one warp; several loads at once. Rows begin at multiples of B, and
-// so does a block.
-__device__ REAL sum_outside(const REAL *q, int start, int vertex, int P) {
-    int j = threadIdx.x;
-    REAL sums[PACK] = {};
-    const REAL *row = q + (long long)(start + vertex) * P;
-    const Pack *packs = (const Pack *)row;
-    if (start == 0 && j == 0) sums[0] = row[0];
-    for (int first = 0; first < start / PACK; first += 8 * B) {
-        Pack some[8] = {};
+// Those of the lines of a warp.
+struct Four {
+    Pack packs[EACH / PACK];
+    __device__ __forceinline__ REAL &operator[](int n) { return packs[n / PACK].numbers[n % PACK]; }
+};
+__device__ __forceinline__ Four load_four(const REAL *from) { return *(const Four *)from; }
+__device__ __forceinline__ void store_four(REAL *to, Four four) { *(Four *)to = four; }
+
+// Numbers of a line in shared memory: the next one begins four banks further on, so that 32 threads read and write fours of as many
+// lines without waiting for each other.
+#define LINE (B + PACK)
+
+// The sums of COUNT numbers over the threads of a warp, in fewer steps than one after the other: thread j has that of number j % COUNT.
+template <int COUNT> __device__ __forceinline__ REAL sums_of(REAL *x) {
 #pragma unroll
-        for (int n = 0; n < 8; n++)
-            if (first + n * B + j < start / PACK) some[n] = packs[first + n * B + j];
+    for (int mask = 1; mask < COUNT; mask <<= 1) {
+        bool odd = threadIdx.x & mask;
 #pragma unroll
-        for (int n = 0; n < 8; n++)
-            for (int part = 0; part < PACK; part++) sums[part] += some[n].numbers[part];
+        for (int n = 0; n < COUNT / (2 * mask); n++) {
+            REAL keep = odd ? x[2 * n + 1] : x[2 * n], give = odd ? x[2 * n] : x[2 * n + 1];
+            x[n] = keep + __shfl_xor_sync(ALL, give, mask);
+        }
     }
-    REAL sum = sums[0];
-    for (int part = 1; part < PACK; part++) sum += sums[part];
-    return warp_sum(sum);
+#pragma unroll
+    for (int mask = COUNT; mask < 32; mask <<= 1) x[0] += __shfl_xor_sync(ALL, x[0], mask);
+    return x[0];
+}
+
+// Sums of the rates of two lines of a block to what lies outside of it, by one warp; several loads at once. Rows begin at multiples of B,
+// and so does a block.
+__device__ __forceinline__ void sum_outside(REAL *sums, const REAL *q, int start, const int *lines, int low, int high, int P) {
+    int j = threadIdx.x;
+    REAL parts[2][PACK] = {};
+    bool any[2];
+    const REAL *rows[2];
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+        any[n] = lines[n] >= low && lines[n] < high;
+        rows[n] = q + (long long)(start + lines[n]) * P;
+        if (any[n] && start == 0 && j == 0) parts[n][0] = rows[n][0];
+    }
+    for (int first = j; first < start / PACK; first += 4 * B) {
+        Pack some[2][4] = {};
+#pragma unroll
+        for (int n = 0; n < 2; n++)
+#pragma unroll
+            for (int m = 0; m < 4; m++)
+                if (any[n] && first + m * B < start / PACK) some[n][m] = ((const Pack *)rows[n])[first + m * B];
+#pragma unroll
+        for (int n = 0; n < 2; n++)
+#pragma unroll
+            for (int m = 0; m < 4; m++)
+                for (int part = 0; part < PACK; part++) parts[n][part] += some[n][m].numbers[part];
+    }
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+        for (int part = 1; part < PACK; part++) parts[n][0] += parts[n][part];
+        sums[n] = warp_sum(parts[n][0]);
+    }
 }
 
 // Eliminates the vertices of one block: pivots, their reciprocals, green; up and down stay in the block's own square of q. What coming
-// back needs is put aside, too: both triangular inverses, and the probabilities of leaving straight away. Names as in block.rs.
-extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
+// back needs is put aside, too: the triangular inverses, (1 − down)⁻¹ and for the directed kind (1 − up)⁻¹, and the probabilities of
+// leaving straight away. Names as in block.rs. Eight warps or more: those beyond help with loading.
+template <bool DIRECTED> __device__ __forceinline__ void eliminate(
     REAL *all_q, REAL *pivots, REAL *inverses, REAL *greens, REAL *up_inverses, REAL *down_inverses, REAL *exits, int start, int low,
-    int high, int P, int directed) {
-    __shared__ REAL rates[B][B + 1], up[B][B + 1], down[B][B + 1], up_inverse[B][B + 1], down_inverse[B][B + 1];
-    // down_inverse times the reciprocals of the pivots, in the place of rates that nobody needs any more.
-    REAL(*scaled)[B + 1] = rates;
-    __shared__ REAL outside[B], inverse[B], turn[2][B], turn_outside[2], turn_down[2][B];
+    int high, int P) {
+    __shared__ __align__(16) REAL rates[B][LINE], down_inverse[B][LINE], up_inverse[DIRECTED ? B : 1][LINE], turn[2][B];
+    __shared__ REAL outside[B], inverse[B], turn_outside[2], turn_down[2][B];
     long long row = blockIdx.x;
     REAL *q = all_q + row * P * P;
     int i = threadIdx.y, j = threadIdx.x, warps = blockDim.y;
-    for (int line = i; line < B; line += warps) {
-        bool inside = line >= low && line < high && j >= low && j < high;
-        REAL rate = inside && line != j && (directed || j < line) ? q[(long long)(start + line) * P + start + j] : (REAL)0;
-        if (directed || j <= line) rates[line][j] = rate;
-        if (!directed && j < line) rates[j][line] = rate;
-        up[line][j] = 0;
-        down[line][j] = 0;
-        REAL sum = line >= low && line < high ? sum_outside(q, start, line, P) : (REAL)0;
-        if (j == 0) outside[line] = sum;
+    REAL loaded[EACH] = {};
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = i + warps * n;
+        bool inside = line >= low && line < high && j >= low && j < high && line != j && (DIRECTED || j < line);
+        if (inside) loaded[n] = q[(long long)(start + line) * P + start + j];
+    }
+#pragma unroll
+    for (int n = 0; n < EACH; n += 2) {
+        int lines[2] = {i + warps * n, i + warps * (n + 1)};
+        if (lines[0] >= B) break;
+        REAL sums[2];
+        sum_outside(sums, q, start, lines, low, high, P);
+        if (j == 0) outside[lines[0]] = sums[0];
+        if (j == 0 && lines[1] < B) outside[lines[1]] = sums[1];
+    }
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = i + warps * n;
+        if (line >= B) break;
+        if (DIRECTED || j <= line) rates[line][j] = loaded[n];
+        if (!DIRECTED && j < line) rates[j][line] = loaded[n];
     }
     if (i == 0) inverse[j] = 0;
     __syncthreads();
-    if (i < FEW) {
-        REAL own[EACH], out_of[EACH];
-        for (int r = 0; r < EACH; r++) {
-            own[r] = rates[i + FEW * r][j];
-            out_of[r] = outside[i + FEW * r];
-        }
-        // The first vertex is number 0 or 1.
-        if (i == low) {
-            turn[low][j] = own[0];
-            if (j == 0) turn_outside[low] = out_of[0];
-        }
-        for (int k = low; k < high; k++) {
-            few_together();
-            // Every warp for itself: the same sum in the same order.
-            REAL rate = j > k && j < high ? turn[k & 1][j] : (REAL)0;
-            REAL away = turn_outside[k & 1];
-            REAL pivot = away + warp_sum(rate);
-            REAL over = (REAL)1 / pivot;
-            REAL step = rate * over, out = away * over;
+    if (i >= FEW) return;
+    // Both inverses grow with the elimination: a line of the lower one is done when its vertex is next, a column of the upper one when its
+    // vertex has been.
+    REAL own[EACH], out_of[EACH], below[EACH], above[EACH], ups[EACH] = {}, downs[EACH] = {};
 #pragma unroll
-            for (int r = 0; r < EACH; r++) {
-                int line = i + FEW * r;
-                REAL in = __shfl_sync(ALL, own[r], k);
-                if (line > k && line < high) {
-                    own[r] += in * step;
-                    out_of[r] += in * out;
-                    if (j == 0) down[line][k] = in * over;
-                    if (line == k + 1) {
-                        turn[line & 1][j] = own[r];
-                        if (j == 0) turn_outside[line & 1] = out_of[r];
-                    }
-                } else if (line == k) {
-                    up[k][j] = step;
-                    if (j == 0) {
-                        inverse[k] = over;
-                        pivots[row * P + start + k] = pivot;
-                    }
+    for (int n = 0; n < EACH; n++) {
+        int line = EACH * i + n;
+        own[n] = rates[line][j];
+        out_of[n] = outside[line];
+        below[n] = above[n] = line == j && line >= low && line < high ? (REAL)1 : (REAL)0;
+        if (line == low) {
+            turn[low][j] = own[n];
+            turn_down[low][j] = below[n];
+            if (j == 0) turn_outside[low] = out_of[n];
+        }
+    }
+    for (int k = low; k < high; k++) {
+        few_together();
+        // Every warp for itself: the same sum in the same order.
+        REAL rate = j > k ? turn[k & 1][j] : (REAL)0;
+        REAL away = turn_outside[k & 1], of_first = turn_down[k & 1][j];
+        // Rates into vertex k are those out of it, or lie in its column.
+        Four into;
+        if (DIRECTED) {
+#pragma unroll
+            for (int n = 0; n < EACH; n++) into[n] = __shfl_sync(ALL, own[n], k);
+        } else {
+            into = load_four(&turn[k & 1][EACH * i]);
+        }
+        REAL pivot = away + warp_sum(rate);
+        REAL over = (REAL)1 / pivot;
+        REAL step = rate * over, out = away * over;
+#pragma unroll
+        for (int n = 0; n < EACH; n++) {
+            int line = EACH * i + n;
+            REAL in = line > k ? into[n] : (REAL)0;
+            REAL down = in * over;
+            own[n] += in * step;
+            out_of[n] += in * out;
+            below[n] += down * of_first;
+            if (DIRECTED) above[n] += __shfl_sync(ALL, above[n], k) * step;
+            if (j == k) downs[n] = down;
+            if (line == k) {
+                ups[n] = step;
+                if (j == 0) {
+                    inverse[k] = over;
+                    pivots[row * P + start + k] = pivot;
                 }
             }
-        }
-        few_together();
-        // (1 − up)⁻¹ and (1 − down)⁻¹: a row that is done is added to all that need it.
-        REAL above[EACH], below[EACH];
-        for (int r = 0; r < EACH; r++) {
-            int line = i + FEW * r;
-            above[r] = below[r] = line == j && line >= low && line < high ? (REAL)1 : (REAL)0;
-            if (line == high - 1) turn[0][j] = above[r];
-            if (line == low) turn_down[0][j] = below[r];
-        }
-        for (int step = 0; step < high - low; step++) {
-            few_together();
-            int last = high - 1 - step, first = low + step;
-            REAL of_last = turn[step & 1][j], of_first = turn_down[step & 1][j];
-#pragma unroll
-            for (int r = 0; r < EACH; r++) {
-                int line = i + FEW * r;
-                if (line < last) above[r] += up[line][last] * of_last;
-                if (line > first) below[r] += down[line][first] * of_first;
-                if (line == last - 1) turn[(step + 1) & 1][j] = above[r];
-                if (line == first + 1) turn_down[(step + 1) & 1][j] = below[r];
+            if (line == k + 1) {
+                turn[line & 1][j] = own[n];
+                turn_down[line & 1][j] = below[n];
+                if (j == 0) turn_outside[line & 1] = out_of[n];
             }
         }
-        for (int r = 0; r < EACH; r++) {
-            up_inverse[i + FEW * r][j] = above[r];
-            down_inverse[i + FEW * r][j] = below[r];
-            scaled[i + FEW * r][j] = inverse[i + FEW * r] * below[r];
-        }
     }
-    __syncthreads();
-    if (i == 0) inverses[row * P + start + j] = inverse[j];
-    for (int line = i; line < B; line += warps) {
+    few_together();
+    REAL leaving[EACH];
+    Four of_column;
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = EACH * i + n;
+        // down_inverse times the reciprocals of the pivots, in the place of rates that nobody needs any more.
+        rates[line][j] = inverse[line] * below[n];
+        down_inverse[line][j] = below[n];
+        of_column[n] = above[n];
+        leaving[n] = below[n] * outside[j];
         bool inside = line >= low && line < high && j >= low && j < high;
-        if (inside) q[(long long)(start + line) * P + start + j] = j > line ? up[line][j] : down[line][j];
-        REAL green = 0;
-#pragma unroll 8
-        for (int l = 0; l < B; l++) green += up_inverse[line][l] * scaled[l][j];
-        long long at = row * B * B + line * B + j;
-        greens[at] = green;
-        up_inverses[at] = up_inverse[line][j];
-        down_inverses[at] = down_inverse[line][j];
-        REAL total = warp_sum(inside && j <= line ? down_inverse[line][j] * outside[j] : (REAL)0);
-        if (j == 0) exits[row * B + line] = total * inverse[line];
+        if (inside) q[(long long)(start + line) * P + start + j] = j > line ? ups[n] : downs[n];
+        down_inverses[row * B * B + line * B + j] = below[n];
+        if (DIRECTED) up_inverses[row * B * B + line * B + j] = above[n];
     }
+    // Of the undirected kind one inverse is the other, transposed.
+    if (DIRECTED) store_four(&up_inverse[j][EACH * i], of_column);
+    REAL straight = sums_of<EACH>(leaving);
+    if (j < EACH) exits[row * B + EACH * i + j] = straight * inverse[EACH * i + j];
+    if (i == 0) inverses[row * P + start + j] = inverse[j];
+    few_together();
+    REAL green[EACH] = {};
+#pragma unroll 8
+    for (int l = 0; l < B; l++) {
+        Four up = load_four(DIRECTED ? &up_inverse[l][EACH * i] : &down_inverse[l][EACH * i]);
+        REAL scaled = rates[l][j];
+#pragma unroll
+        for (int n = 0; n < EACH; n++) green[n] += up[n] * scaled;
+    }
+#pragma unroll
+    for (int n = 0; n < EACH; n++) greens[row * B * B + (EACH * i + n) * B + j] = green[n];
+}
+
+extern "C" __global__ void __launch_bounds__(1024) eliminate_undirected(
+    REAL *q, REAL *pivots, REAL *inverses, REAL *greens, REAL *down_inverses, REAL *exits, int start, int low, int high, int P) {
+    eliminate<false>(q, pivots, inverses, greens, 0, down_inverses, exits, start, low, high, P);
+}
+
+extern "C" __global__ void __launch_bounds__(1024) eliminate_directed(
+    REAL *q, REAL *pivots, REAL *inverses, REAL *greens, REAL *up_inverses, REAL *down_inverses, REAL *exits, int start, int low,
+    int high, int P) {
+    eliminate<true>(q, pivots, inverses, greens, up_inverses, down_inverses, exits, start, low, high, P);
 }
 
 // Products of 32 × 32 numbers over many: z[k][l] = Σ_i a[k][i] b[l][i], or with both transposed. A thread block takes AT_ONCE of the i;
@@ -179,12 +245,6 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_block(
 // next. 256 threads: a quarter of them every fourth i, each of these 4 × 4 results.
 #define AT_ONCE (512 / (int)sizeof(REAL))
 #define GROUPS (AT_ONCE / B)
-// Numbers of an i; those of the next begin elsewhere in shared memory.
-#define OF_ONE (B + PACK)
-struct Four {
-    Pack packs[4 / PACK];
-    __device__ __forceinline__ REAL &operator[](int n) { return packs[n / PACK].numbers[n % PACK]; }
-};
 __device__ __forceinline__ void load_narrow(REAL *to, const REAL *from, int stride, int first, int count, int transposed) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     // All of it is on its way at once.
@@ -202,17 +262,17 @@ __device__ __forceinline__ void load_narrow(REAL *to, const REAL *from, int stri
         Four four;
 #pragma unroll
         for (int n = 0; n < 4; n++) {
-            if (transposed) to[(warp + 8 * (4 * part + n)) * OF_ONE + lane] = numbers[part][n];
+            if (transposed) to[(warp + 8 * (4 * part + n)) * LINE + lane] = numbers[part][n];
             else four[n] = numbers[part][n];
         }
-        if (!transposed) *(Four *)(to + (lane + 32 * part) * OF_ONE + 4 * warp) = four;
+        if (!transposed) store_four(to + (lane + 32 * part) * LINE + 4 * warp, four);
     }
 }
 extern "C" __global__ void __launch_bounds__(256) narrow_products(
     REAL *parts, const REAL *a, const REAL *b, int along, int a_stride, int b_stride, int transposed, int a_matrix,
     int b_matrix) {
-    __shared__ __align__(16) REAL both[2 * AT_ONCE * OF_ONE];
-    REAL *left = both, *right = both + AT_ONCE * OF_ONE;
+    __shared__ __align__(16) REAL both[2 * AT_ONCE * LINE];
+    REAL *left = both, *right = both + AT_ONCE * LINE;
     int first = blockIdx.x * AT_ONCE, count = min(AT_ONCE, along - first);
     load_narrow(left, a + (long long)blockIdx.y * a_matrix, a_stride, first, count, transposed);
     load_narrow(right, b + (long long)blockIdx.y * b_matrix + (long long)blockIdx.z * B * b_stride, b_stride, first, count, transposed);
@@ -221,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(256) narrow_products(
     REAL z[4][4] = {};
 #pragma unroll 4
     for (int i = quarter; i < count; i += 4) {
-        Four of_k = *(const Four *)(left + i * OF_ONE + k), of_l = *(const Four *)(right + i * OF_ONE + l);
+        Four of_k = load_four(left + i * LINE + k), of_l = load_four(right + i * LINE + l);
 #pragma unroll
         for (int n = 0; n < 4; n++)
 #pragma unroll
@@ -233,7 +293,7 @@ extern "C" __global__ void __launch_bounds__(256) narrow_products(
         Four four;
 #pragma unroll
         for (int m = 0; m < 4; m++) four[m] = z[n][m];
-        *(Four *)(both + quarter * B * B + (k + n) * B + l) = four;
+        store_four(both + quarter * B * B + (k + n) * B + l, four);
     }
     __syncthreads();
     REAL *to = parts + (((long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * B * B;
@@ -242,18 +302,15 @@ extern "C" __global__ void __launch_bounds__(256) narrow_products(
         to[place] = (both[place] + both[B * B + place]) + (both[2 * B * B + place] + both[3 * B * B + place]);
 }
 
-// The sums of the parts of a square of results, a thread's own lines of it.
+// The sums of the parts of a square of results, the lines of a warp; 32 × 8 threads.
 __device__ __forceinline__ void sum_parts(REAL *sums, const REAL *parts, int count) {
-    const REAL *own = parts + threadIdx.y * B + threadIdx.x;
+    const REAL *own = parts + EACH * threadIdx.y * B + threadIdx.x;
 #pragma unroll
     for (int n = 0; n < EACH; n++) sums[n] = 0;
 #pragma unroll 4
     for (int part = 0; part < count; part++)
 #pragma unroll
-        for (int n = 0; n < EACH; n++) {
-            int line = threadIdx.y + blockDim.y * n;
-            if (line < B) sums[n] += own[(long long)part * B * B + blockDim.y * n * B];
-        }
+        for (int n = 0; n < EACH; n++) sums[n] += own[part * B * B + n * B];
 }
 
 // Adds up the parts of squares of results, one beside the other in the rows that begin at `to`.
@@ -261,99 +318,97 @@ extern "C" __global__ void add_narrow(REAL *to, const REAL *parts, int count, in
     long long row = blockIdx.x;
     REAL sums[EACH];
     sum_parts(sums, parts + ((long long)blockIdx.y * gridDim.x + row) * count * B * B, count);
+    REAL *own = to + row * P * P + EACH * threadIdx.y * P + blockIdx.y * B + threadIdx.x;
 #pragma unroll
-    for (int n = 0; n < EACH; n++) {
-        int line = threadIdx.y + blockDim.y * n;
-        if (line < B) to[row * P * P + (long long)line * P + blockIdx.y * B + threadIdx.x] = sums[n];
-    }
+    for (int n = 0; n < EACH; n++) own[n * P] = sums[n];
 }
 
-// Resistances between the vertices of a block, and the lift of each; see undirected.rs.
-extern "C" __global__ void __launch_bounds__(1024) bring_back_undirected(
+// Resistances between the vertices of a block, and the lift of each; see undirected.rs. 32 × 8 threads.
+extern "C" __global__ void __launch_bounds__(256) bring_back_undirected(
     const REAL *all_q, REAL *all_r, const REAL *inverses, const REAL *down_inverses, const REAL *exits, const REAL *z_parts,
     REAL *lifts, int start, int low, int high, int P, int parts) {
-    __shared__ REAL up[B][B + 1], down[B][B + 1], r[B][B + 1], found[B][B + 1], turn[2][B];
-    __shared__ REAL inverse[B], exit_[B], lift[B], own[B];
+    // Columns of up, of the lower inverse, and what later columns add to a line: Σ up[line][l] r[l][k], in column k.
+    __shared__ __align__(16) REAL up[B][LINE], down[B][LINE], across[B][LINE], found[B][LINE];
+    __shared__ REAL turn[2][B], turn_up[2][B], inverse[B], exit_[B], lift[B], own[B];
     long long row = blockIdx.x;
     const REAL *q = all_q + row * P * P;
-    int i = threadIdx.y, j = threadIdx.x, warps = blockDim.y;
+    int i = threadIdx.y, j = threadIdx.x;
     bool rest = start > 0;
-    REAL z[EACH];
+    REAL z[EACH], steps[EACH] = {}, known[EACH] = {}, lifted = 0;
     sum_parts(z, z_parts + row * parts * B * B, rest ? parts : 0);
+    Four of_up, of_down;
 #pragma unroll
     for (int n = 0; n < EACH; n++) {
-        int line = i + warps * n;
-        if (line >= B) break;
-        bool inside = line >= low && line < high && j >= low && j < high;
-        up[line][j] = inside && j > line ? q[(long long)(start + line) * P + start + j] : (REAL)0;
-        down[line][j] = rest ? down_inverses[row * B * B + line * B + j] : (REAL)0;
-        // In the place of what comes later.
+        int line = EACH * i + n;
+        if (line >= low && line < j && j < high) steps[n] = q[(long long)(start + line) * P + start + j];
+        of_up[n] = steps[n];
+        of_down[n] = rest ? down_inverses[row * B * B + line * B + j] : (REAL)0;
+        // z, in the place of what comes later.
         found[line][j] = z[n];
     }
+    store_four(&up[j][EACH * i], of_up);
+    store_four(&down[j][EACH * i], of_down);
     if (i == 0) {
         inverse[j] = inverses[row * P + start + j];
         exit_[j] = exits[row * B + j];
     }
     __syncthreads();
     // What comes from outside: Σ_i u_k[i] y[l][i]
-    for (int line = i; line < B; line += warps) {
-        REAL step = 0;
-        if (rest && line >= low && line < high) {
-            // Above the diagonal there is nothing.
 #pragma unroll 8
-            for (int l = 0; l < B; l++) step += down[line][l] * found[l][j];
-            step *= inverse[line];
-        }
-        r[line][j] = step;
-        if (line == j) own[line] = step;
+    for (int l = 0; l < B; l++) {
+        Four of_l = load_four(&down[l][EACH * i]);
+        REAL of_z = found[l][j];
+#pragma unroll
+        for (int n = 0; n < EACH; n++) known[n] += of_l[n] * of_z;
     }
-    __syncthreads();
-    for (int line = i; line < B; line += warps) found[line][j] = 0;
-    __syncthreads();
-    if (i < FEW) {
-        REAL known[EACH], steps[EACH], lifted = 0;
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = EACH * i + n;
+        known[n] *= inverse[line];
+        if (line == j) own[line] = known[n];
+        if (line == high - 1) {
+            turn[line & 1][j] = known[n];
+            turn_up[line & 1][j] = steps[n];
+        }
+    }
+    for (int k = high - 1; k >= low; k--) {
+        __syncthreads();
+        // Every warp finishes line k for itself, and adds it to its own.
+        bool later = j > k && j < high;
+        REAL steps_k = turn_up[k & 1][j];
+        REAL s = later ? turn[k & 1][j] + across[k][j] + exit_[k] * lifted : (REAL)0;
+        REAL carried = warp_sum(steps_k * lifted);
+        REAL twice = own[k] + exit_[k] * carried + warp_sum(steps_k * s);
+        REAL t = inverse[k] - (REAL)0.5 * twice;
+        REAL resistance = later ? s + t : (REAL)0;
+        Four to_k = load_four(&up[k][EACH * i]);
+        REAL sums[EACH];
+#pragma unroll
         for (int n = 0; n < EACH; n++) {
-            known[n] = r[i + FEW * n][j];
-            steps[n] = up[i + FEW * n][j];
-        }
-        if (i == (high - 1) % FEW) turn[(high - 1) & 1][j] = known[(high - 1) / FEW];
-        for (int k = high - 1; k >= low; k--) {
-            few_together();
-            // Every warp finishes row k for itself, and adds it to its own.
-            bool later = j > k && j < high;
-            REAL steps_k = up[k][j];
-            REAL s = later ? turn[k & 1][j] + exit_[k] * lifted : (REAL)0;
-            REAL carried = warp_sum(steps_k * lifted);
-            REAL twice = own[k] + exit_[k] * carried + warp_sum(steps_k * s);
-            REAL t = inverse[k] - (REAL)0.5 * twice;
-            REAL resistance = later ? s + t : (REAL)0;
-            REAL across[EACH];
-#pragma unroll
-            for (int n = 0; n < EACH; n++) across[n] = warp_sum(steps[n] * resistance);
-#pragma unroll
-            for (int n = 0; n < EACH; n++) {
-                int line = i + FEW * n;
-                REAL to_k = __shfl_sync(ALL, steps[n], k);
-                if (line < k) {
-                    if (later) known[n] += to_k * resistance;
-                    else if (j == k) known[n] += across[n];
-                    if (line == k - 1) turn[line & 1][j] = known[n];
-                } else if (line == k) {
-                    if (later) {
-                        found[k][j] = resistance;
-                        found[j][k] = resistance;
-                    }
-                }
+            int line = EACH * i + n;
+            sums[n] = steps[n] * resistance;
+            known[n] += to_k[n] * resistance;
+            if (line == k - 1) {
+                turn[line & 1][j] = known[n];
+                turn_up[line & 1][j] = steps[n];
             }
-            if (j == k) lifted = t + carried;
         }
-        if (i == 0) lift[j] = lifted;
+        REAL sum = sums_of<EACH>(sums);
+        if (j < EACH) across[EACH * i + j][k] = sum;
+        if (i == k / EACH && later) {
+            found[k][j] = resistance;
+            found[j][k] = resistance;
+        }
+        if (j == k) lifted = t + carried;
     }
+    if (i == 0) lift[j] = lifted;
     __syncthreads();
     REAL *to = all_r + row * P * P;
-    for (int line = i; line < B; line += warps) {
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = EACH * i + n;
         bool inside = line >= low && line < high && j >= low && j < high;
-        REAL entry = inside ? found[line][j] : (REAL)0;
+        REAL entry = inside && line != j ? found[line][j] : (REAL)0;
         // The first block has the root in its first place.
         if (!rest && line == 0 && j >= low && j < high) entry = lift[j];
         if (!rest && j == 0 && line >= low && line < high) entry = lift[line];
@@ -363,7 +418,7 @@ extern "C" __global__ void __launch_bounds__(1024) bring_back_undirected(
 }
 
 // Lifts the rows of a block, and writes them as columns, too. 32 × 8 threads.
-extern "C" __global__ void spread_block(REAL *all_r, const REAL *lifts, int start, int P) {
+extern "C" __global__ void spread_undirected(REAL *all_r, const REAL *lifts, int start, int P) {
     __shared__ REAL tile[B][B + 1];
     REAL *r = all_r + (long long)blockIdx.y * P * P;
     int first = blockIdx.x * B;
@@ -380,130 +435,128 @@ extern "C" __global__ void spread_block(REAL *all_r, const REAL *lifts, int star
     for (int i = threadIdx.y; i < B; i += 8) r[(long long)(first + i) * P + start + threadIdx.x] = tile[threadIdx.x][i];
 }
 
-// Derivatives between the vertices of a block, and what is to be added to its rows; the directed kind. Before: the rows of g hold y up
-// to `start`, x is in `columns`, W numbers a row of it. After: g has the rows and the columns of the block.
-extern "C" __global__ void __launch_bounds__(1024) bring_back_directed(
+// Derivatives between the vertices of a block, and the lift of each; the directed kind. 32 × 8 threads.
+extern "C" __global__ void __launch_bounds__(256) bring_back_directed(
     const REAL *all_q, REAL *all_g, const REAL *inverses, const REAL *up_inverses, const REAL *down_inverses, const REAL *exits,
-    const REAL *z_outs, const REAL *z_ins, const REAL *columns, int start, int low, int high, int P, int W, int parts) {
-    // rows_in and rows_out: rows of derivatives into and out of a vertex of the block, as far as they are known.
-    __shared__ REAL up[B][B + 1], down[B][B + 1], rows_in[B][B + 1], rows_out[B][B + 1], g[B][B + 1];
+    const REAL *z_outs, const REAL *z_ins, REAL *lifts, int start, int low, int high, int P, int parts) {
+    // Each is used twice. First: the upper inverse, columns of the lower one, z_in, columns of z_out. Then: columns of up, columns of
+    // down, and what later columns add to a line of derivatives into and out of a vertex, in column k.
+    __shared__ __align__(16) REAL up[B][LINE], down[B][LINE], across_in[B][LINE], across_out[B][LINE], g[B][LINE];
     __shared__ REAL turn_in[2][B], turn_out[2][B], inverse[B], exit_[B], lift[B], own_in[B];
     long long row = blockIdx.x;
     const REAL *q = all_q + row * P * P;
     REAL *own = all_g + row * P * P;
-    int i = threadIdx.y, j = threadIdx.x, warps = blockDim.y;
-    // First the triangular inverses and z, in the places of what comes later.
+    int i = threadIdx.y, j = threadIdx.x;
     bool rest = start > 0;
-    REAL in[EACH], out[EACH], kept[EACH] = {};
+    REAL in[EACH], out[EACH], kept[EACH] = {}, lifted = 0;
     sum_parts(in, z_ins + row * parts * B * B, rest ? parts : 0);
     sum_parts(out, z_outs + row * parts * B * B, rest ? parts : 0);
+    Four of_down, of_out, of_up;
 #pragma unroll
     for (int n = 0; n < EACH; n++) {
-        int line = i + warps * n;
-        if (line >= B) break;
+        int line = EACH * i + n;
         if (line >= low && line < high && j >= low && j < high) kept[n] = q[(long long)(start + line) * P + start + j];
-        long long at = row * B * B + line * B + j;
-        up[line][j] = rest ? up_inverses[at] : (REAL)0;
-        down[line][j] = rest ? down_inverses[at] : (REAL)0;
-        rows_in[line][j] = in[n];
-        rows_out[line][j] = out[n];
-        g[line][j] = 0;
+        up[line][j] = rest ? up_inverses[row * B * B + line * B + j] : (REAL)0;
+        of_down[n] = rest ? down_inverses[row * B * B + line * B + j] : (REAL)0;
+        across_in[line][j] = in[n];
+        of_out[n] = out[n];
+        in[n] = out[n] = 0;
     }
+    store_four(&down[j][EACH * i], of_down);
+    store_four(&across_out[j][EACH * i], of_out);
     if (i == 0) {
         inverse[j] = inverses[row * P + start + j];
         exit_[j] = exits[row * B + j];
     }
     __syncthreads();
-#pragma unroll
-    for (int n = 0; n < EACH; n++) {
-        int line = i + warps * n;
-        in[n] = out[n] = 0;
-        if (rest && line >= low && line < high) {
 #pragma unroll 8
-            for (int l = 0; l < B; l++) {
-                in[n] += up[l][line] * rows_in[l][j];
-                out[n] += down[line][l] * rows_out[j][l];
-            }
-            in[n] *= inverse[line];
-            out[n] *= inverse[line];
-        }
-    }
-    __syncthreads();
+    for (int l = 0; l < B; l++) {
+        Four up_l = load_four(&up[l][EACH * i]), down_l = load_four(&down[l][EACH * i]);
+        REAL z_in = across_in[l][j], z_out = across_out[l][j];
 #pragma unroll
-    for (int n = 0; n < EACH; n++) {
-        int line = i + warps * n;
-        if (line >= B) break;
-        up[line][j] = j > line ? kept[n] : (REAL)0;
-        down[line][j] = j < line ? kept[n] : (REAL)0;
-        rows_in[line][j] = in[n];
-        rows_out[line][j] = out[n];
-        if (line == j) own_in[line] = in[n];
-    }
-    __syncthreads();
-    if (i < FEW) {
-        REAL into_rows[EACH], out_rows[EACH], steps[EACH], lifted = 0;
         for (int n = 0; n < EACH; n++) {
-            into_rows[n] = rows_in[i + FEW * n][j];
-            out_rows[n] = rows_out[i + FEW * n][j];
-            steps[n] = up[i + FEW * n][j];
+            in[n] += up_l[n] * z_in;
+            out[n] += down_l[n] * z_out;
         }
-        if (i == (high - 1) % FEW) {
-            turn_in[(high - 1) & 1][j] = into_rows[(high - 1) / FEW];
-            turn_out[(high - 1) & 1][j] = out_rows[(high - 1) / FEW];
-        }
-        for (int k = high - 1; k >= low; k--) {
-            few_together();
-            // Every warp finishes row k for itself, and adds it to its own.
-            bool later = j > k && j < high;
-            REAL to = later ? turn_out[k & 1][j] + exit_[k] * lifted : (REAL)0;
-            REAL into = later ? down[j][k] : (REAL)0;
-            REAL less = warp_sum(into * to);
-            REAL carried = warp_sum(into * lifted);
-            REAL t = inverse[k] - own_in[k] - less;
-            REAL from = later ? turn_in[k & 1][j] + t : (REAL)0;
-            REAL across_out[EACH], across_in[EACH];
-#pragma unroll
-            for (int n = 0; n < EACH; n++) {
-                across_out[n] = warp_sum(steps[n] * from);
-                across_in[n] = warp_sum(later ? down[j][i + FEW * n] * to : (REAL)0);
-            }
-#pragma unroll
-            for (int n = 0; n < EACH; n++) {
-                int line = i + FEW * n;
-                REAL to_k = __shfl_sync(ALL, steps[n], k);
-                if (line < k) {
-                    if (later) {
-                        out_rows[n] += to_k * to;
-                        into_rows[n] += down[k][line] * from;
-                    } else if (j == k) {
-                        out_rows[n] += across_out[n];
-                        into_rows[n] += across_in[n];
-                    }
-                    if (line == k - 1) {
-                        turn_in[line & 1][j] = into_rows[n];
-                        turn_out[line & 1][j] = out_rows[n];
-                    }
-                } else if (line == k && later) {
-                    g[k][j] = from;
-                    g[j][k] = to;
-                }
-            }
-            if (j == k) lifted = t + carried;
-        }
-        if (i == 0) lift[j] = lifted;
     }
     __syncthreads();
-    for (int line = i; line < high; line += warps) {
-        if (line >= low && j >= low && j < high) own[(long long)(start + line) * P + start + j] = g[line][j];
-        for (int c = j; c < start; c += B) own[(long long)(start + line) * P + c] += lift[line];
-        if (!rest && j == 0 && line >= low) own[(long long)line * P] = lift[line];
+    REAL steps[EACH], downs[EACH];
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = EACH * i + n;
+        in[n] *= inverse[line];
+        out[n] *= inverse[line];
+        of_up[n] = steps[n] = j > line ? kept[n] : (REAL)0;
+        of_down[n] = j < line ? kept[n] : (REAL)0;
+        if (line == j) own_in[line] = in[n];
+        if (line == high - 1) {
+            turn_in[line & 1][j] = in[n];
+            turn_out[line & 1][j] = out[n];
+        }
     }
-    if (rest) {
-        const REAL *x = columns + row * P * W;
-#pragma unroll 8
-        for (int r = i; r < start; r += warps) own[(long long)r * P + start + j] = x[(long long)r * W + j];
-    } else if (i == 0) {
-        own[j] = 0;
+    store_four(&up[j][EACH * i], of_up);
+    store_four(&down[j][EACH * i], of_down);
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < EACH; n++) downs[n] = down[EACH * i + n][j];
+    for (int k = high - 1; k >= low; k--) {
+        __syncthreads();
+        // Every warp finishes line k for itself, and adds it to its own.
+        bool later = j > k && j < high;
+        REAL to = later ? turn_out[k & 1][j] + across_out[k][j] + exit_[k] * lifted : (REAL)0;
+        REAL into = down[k][j];
+        REAL less = warp_sum(into * to);
+        REAL carried = warp_sum(into * lifted);
+        REAL t = inverse[k] - own_in[k] - less;
+        REAL from = later ? turn_in[k & 1][j] + across_in[k][j] + t : (REAL)0;
+        Four to_k = load_four(&up[k][EACH * i]);
+        REAL sums[2 * EACH];
+#pragma unroll
+        for (int n = 0; n < EACH; n++) {
+            int line = EACH * i + n;
+            sums[n] = steps[n] * from;
+            sums[EACH + n] = downs[n] * to;
+            out[n] += to_k[n] * to;
+            in[n] += down[line][k] * from;
+            if (line == k - 1) {
+                turn_in[line & 1][j] = in[n];
+                turn_out[line & 1][j] = out[n];
+            }
+        }
+        REAL sum = sums_of<2 * EACH>(sums);
+        if (j < EACH) across_out[EACH * i + j][k] = sum;
+        else if (j < 2 * EACH) across_in[EACH * (i - 1) + j][k] = sum;
+        if (i == k / EACH && later) {
+            g[k][j] = from;
+            g[j][k] = to;
+        }
+        if (j == k) lifted = t + carried;
+    }
+    if (i == 0) {
+        lift[j] = lifted;
+        lifts[row * B + j] = lifted;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int n = 0; n < EACH; n++) {
+        int line = EACH * i + n;
+        bool inside = line >= low && line < high && j >= low && j < high;
+        if (inside) own[(long long)(start + line) * P + start + j] = line == j ? (REAL)0 : g[line][j];
+        if (!rest && j == 0 && line >= low && line < high) own[(long long)line * P] = lift[line];
+    }
+    if (!rest && i == 0) own[j] = 0;
+}
+
+// Lifts the rows of a block, which hold y up to `start`, and writes its columns: x, W numbers a row. 32 × 8 threads.
+extern "C" __global__ void spread_directed(REAL *all_g, const REAL *lifts, const REAL *columns, int start, int P, int W) {
+    REAL *g = all_g + (long long)blockIdx.y * P * P;
+    const REAL *x = columns + (long long)blockIdx.y * P * W;
+    int first = blockIdx.x * B, j = threadIdx.x;
+#pragma unroll
+    for (int part = 0; part < 4; part++) {
+        int i = threadIdx.y + 8 * part;
+        g[(long long)(start + i) * P + first + j] += lifts[(long long)blockIdx.y * B + i];
+        g[(long long)(first + i) * P + start + j] = x[(long long)(first + i) * W + j];
     }
 }
 
