@@ -17,9 +17,20 @@ const TOGETHER: usize = 4;
 const W: usize = TOGETHER * B;
 /// Rows of the part below the diagonal that are brought up to date at once: what is computed above it is waste.
 const STRIPE: usize = 256;
-/// Numbers that a thread block of `narrow_products` sums over, as in `kernels/blocks.cu`: 512 bytes of them.
-const fn along_at_once<T>() -> usize {
+/// Numbers that 32 threads load at once, as in `kernels/blocks.cu`: 512 bytes of them.
+const fn at_once<T>() -> usize {
     512 / size_of::<T>()
+}
+
+/// Where matrices begin, one for every row; numbers from a row of it to the next, and from one matrix to the next.
+type Matrix = (u64, usize, usize);
+
+/// Where results of narrow products go.
+enum Narrow {
+    /// Into matrices, if there is one part of them; or where parts lie.
+    Alone(Matrix),
+    /// Part after part.
+    InParts(u64),
 }
 
 /// Memory for the rows of a lane.
@@ -73,7 +84,7 @@ impl Shape {
     /// Numbers that a row takes on the device.
     pub(super) fn in_blocks<T>(&self) -> usize {
         let of_blocks = self.blocks() * (3 * B * B + B);
-        let zs = TOGETHER * self.p.div_ceil(along_at_once::<T>()) * B * B;
+        let zs = TOGETHER * self.p.div_ceil(at_once::<T>()) * B * B;
         2 * self.p * self.p + self.exits() + 2 * W * self.p + of_blocks + zs + 2 * self.p
     }
 }
@@ -217,15 +228,11 @@ impl<T: CudaReal> Cuda<T> {
                 let places = [q, pivots, inverses, green, down_inverse, leaves];
                 self.launch_on(&lane.stream, "eliminate_undirected", &places, &sizes, all)?;
             }
-            // h = green × rates to the outside
+            // Where walks leave it, and at once what the rest of the band needs: rates into the block times that.
             let place = start - first;
-            product(false, [B, start, B], (green, B, B * B), at(start, 0), exit(place, 0), false)?;
-            // At once what the rest of the band needs: rates into the block times where walks leave it.
+            self.leave(shape, part, green, start, first, exit(place, 0).0)?;
             if directed {
-                product(false, [place, start, B], at(first, start), exit(place, 0), at(first, 0), true)?;
                 product(false, [first, place, B], at(0, start), exit(place, first), at(0, first), true)?;
-            } else {
-                product(true, [place, start, B], at(start, first), exit(place, 0), at(first, 0), true)?;
             }
         }
         // And what lies before the band, for all of its blocks.
@@ -239,6 +246,26 @@ impl<T: CudaReal> Cuda<T> {
             product(true, sizes, at(first, above), exit(0, 0), at(above, 0), true)?;
         }
         Ok(())
+    }
+
+    /// Where walks leave a block, and what that adds to the lines from `first` on.
+    fn leave(
+        &self,
+        shape: &Shape,
+        part: &mut Part<'_>,
+        green: u64,
+        start: usize,
+        first: usize,
+        to: u64,
+    ) -> Result<(), CudaError> {
+        if start == 0 {
+            return Ok(());
+        }
+        let kernel = if shape.directed { "leave_directed" } else { "leave_undirected" };
+        let tiles = threads([start.div_ceil(at_once::<T>()), part.count, 1], [B, FEW]);
+        let q = part.share.q.reserve(&self.stream, 0)?;
+        let sizes = [start, first, shape.p, shape.exits()];
+        self.launch_on(&part.lane.stream, kernel, &[q, green, to], &sizes, tiles)
     }
 
     /// Derivatives of rows.
@@ -344,19 +371,27 @@ impl<T: CudaReal> Cuda<T> {
         let product = |transposed, shape, a, b, c, add| {
             self.products(lane, Products { transposed, shape, a, b, c, add, rows: count })
         };
-        type Matrix = (u64, usize, usize);
-        // Σ a[k] b[l] over `along` numbers, in parts; so many squares.
-        let narrow_products = |to: u64, a: Matrix, b: Matrix, along: usize, transposed, squares: usize| {
-            if along == 0 || squares == 0 {
-                return Ok(());
+        // Σ a[k] b[l] over `along` numbers; so many squares of it, each in as many parts as keep the device busy. How many.
+        let narrow_products = |to: Narrow, a: Matrix, b: Matrix, along: usize, transposed, squares: usize| {
+            let pieces = along.div_ceil(at_once::<T>());
+            let wanted = (2 * self.processors).div_ceil((count * squares).max(1)).min(pieces);
+            let times = pieces.div_ceil(wanted.max(1));
+            let parts = pieces.div_ceil(times.max(1));
+            let (to, line, [part, matrix, square]) = match to {
+                Narrow::Alone(to) if parts <= 1 => (to.0, to.1, [0, to.2, B]),
+                Narrow::Alone(_) => (z_out, B, [narrow, parts * narrow, count * parts * narrow]),
+                Narrow::InParts(to) => (to, B, [narrow, parts * narrow, 0]),
+            };
+            if parts > 0 && squares > 0 {
+                self.launch_on(
+                    &lane.stream,
+                    "narrow_products",
+                    &[to, a.0, b.0],
+                    &[along, times, usize::from(transposed), a.1, a.2, b.1, b.2, line, part, matrix, square],
+                    threads([parts, count, squares], [256, 1]),
+                )?;
             }
-            self.launch_on(
-                &lane.stream,
-                "narrow_products",
-                &[to, a.0, b.0],
-                &[along, a.1, b.1, usize::from(transposed), a.2, b.2],
-                threads([along.div_ceil(along_at_once::<T>()), count, squares], [256, 1]),
-            )
+            Ok(parts)
         };
         const PLAIN: [bool; 2] = [false, false];
         const SECOND: [bool; 2] = [false, true];
@@ -367,7 +402,7 @@ impl<T: CudaReal> Cuda<T> {
             let [green, ..] = part.of_block(self, block)?;
             let (place, green) = (start - known, (green, B, narrow));
             // h = green × q[block, rest]; entries = q[rest, block] × green
-            product(PLAIN, [B, start, B], green, of_q(start, 0), of_exits(place, 0), false)?;
+            self.leave(shape, part, green.0, start, start, of_exits(place, 0).0)?;
             product(PLAIN, [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
         }
         // y over what lies before the band, for all of its blocks; and x = G × hᵀ.
@@ -383,21 +418,19 @@ impl<T: CudaReal> Cuda<T> {
             let [start, low, high] = shape.span(block);
             let [_, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
             let place = start - known;
-            let parts = start.div_ceil(along_at_once::<T>());
             let h = |column| of_exits(place, column);
             let tiles = threads([start / B, count, 1], [B, FEW]);
             if !directed {
                 // What the blocks of the band that are back add to that; then what lies among them.
                 let (back, y) = (of_g(known, 0), of_g(start, 0));
                 product(PLAIN, [B, known, place], h(known), back, y, true)?;
-                let squares = place / B;
-                narrow_products(z_out, h(0), back, start, false, squares)?;
-                if squares > 0 {
-                    let to = of_g(start, known).0;
+                let (squares, among) = (place / B, of_g(start, known));
+                let parts = narrow_products(Narrow::Alone(among), h(0), back, start, false, squares)?;
+                if squares > 0 && parts > 1 {
                     let all = threads([count, squares, 1], [B, FEW]);
-                    self.launch_on(&lane.stream, "add_narrow", &[to, z_out], &[parts, p], all)?;
+                    self.launch_on(&lane.stream, "add_narrow", &[among.0, z_out], &[parts, p], all)?;
                 }
-                narrow_products(z_out, of_q(start, 0), y, start, false, 1)?;
+                let parts = narrow_products(Narrow::InParts(z_out), of_q(start, 0), y, start, false, 1)?;
                 self.launch_on(
                     &lane.stream,
                     "bring_back_undirected",
@@ -418,8 +451,9 @@ impl<T: CudaReal> Cuda<T> {
             product(FIRST, [B, known, place], entry(known), of_g(known, 0), of_g(start, 0), true)?;
             product(FIRST, [B, place, start], entry(0), of_g(0, known), of_g(start, known), false)?;
             // z_out = y × q[block, rest]ᵀ; z_in = q[rest, block]ᵀ × x
-            narrow_products(z_out, of_g(start, 0), of_q(start, 0), start, false, 1)?;
-            narrow_products(z_in, of_q(0, start), x, start, true, 1)?;
+            let (rows, columns) = (of_g(start, 0), of_q(0, start));
+            let parts = narrow_products(Narrow::InParts(z_out), rows, of_q(start, 0), start, false, 1)?;
+            narrow_products(Narrow::InParts(z_in), columns, x, start, true, 1)?;
             let brought = [q, g, inverses, up_inverse, down_inverse, leaves, z_out, z_in, lifts];
             let sizes = [start, low, high, p, parts];
             self.launch_on(&lane.stream, "bring_back_directed", &brought, &sizes, one_a_row)?;
@@ -487,7 +521,7 @@ impl Part<'_> {
         let (stream, count, p) = (&machine.stream, self.count, shape.p);
         let real = size_of::<T>();
         let Share { g, zs: [z_out, z_in], lifts, panels: [_, entries, columns], .. } = &mut *self.share;
-        let parts = p.div_ceil(along_at_once::<T>()) * B * B;
+        let parts = p.div_ceil(at_once::<T>()) * B * B;
         let only_directed = |numbers: usize| if shape.directed { numbers } else { 0 };
         for (memory, numbers) in [
             (g, p * p),

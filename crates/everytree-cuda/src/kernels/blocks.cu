@@ -240,10 +240,85 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_directed(
     eliminate<true>(q, pivots, inverses, greens, up_inverses, down_inverses, exits, start, low, high, P);
 }
 
-// Products of 32 × 32 numbers over many: z[k][l] = Σ_i a[k][i] b[l][i], or with both transposed. A thread block takes AT_ONCE of the i;
-// what it finds is one of the parts that are added up later, in order. Of several squares of results, the rows of b go on from one to the
-// next. 256 threads: a quarter of them every fourth i, each of these 4 × 4 results.
+// 512 bytes: what 32 threads load at once.
 #define AT_ONCE (512 / (int)sizeof(REAL))
+
+// Where walks leave a block, h = green × rates to the outside; and what that adds to the lines of its band that are still to be
+// eliminated, from `first` on: rates into the block × h. A thread block has AT_ONCE columns, 32 × 8 threads.
+template <bool DIRECTED> __device__ __forceinline__ void leave(REAL *all_q, const REAL *greens, REAL *exits, int start, int first, int P, int panel) {
+    // Columns of green, then of the rates into the block.
+    __shared__ __align__(16) REAL factors[4][B][B], tile[B][AT_ONCE];
+    long long row = blockIdx.y;
+    REAL *q = all_q + row * P * P;
+    int i = threadIdx.y, j = threadIdx.x, blocks = (start - first) / B;
+    int column = blockIdx.x * AT_ONCE + PACK * j;
+    bool any = column < start;
+    Pack own[EACH] = {};
+#pragma unroll
+    for (int n = 0; n < EACH; n++)
+        if (any) own[n] = *(const Pack *)(q + (long long)(start + EACH * i + n) * P + column);
+#pragma unroll
+    for (int number = 0; number < 4; number++) {
+        if (number > blocks) break;
+        Four lines;
+#pragma unroll
+        for (int n = 0; n < EACH; n++) {
+            int line = EACH * i + n;
+            const REAL *from = number == 0 ? greens + row * B * B + line * B
+                               : DIRECTED  ? q + (long long)(first + (number - 1) * B + line) * P + start
+                                           : q + (long long)(start + line) * P + first + (number - 1) * B;
+            lines[n] = from[j];
+        }
+        // Of the undirected kind, green is the same either way, and rates into the block are those out of it.
+        if (DIRECTED) store_four(&factors[number][j][EACH * i], lines);
+        else
+#pragma unroll
+            for (int n = 0; n < EACH; n++) factors[number][EACH * i + n][j] = lines[n];
+    }
+#pragma unroll
+    for (int n = 0; n < EACH; n++) *(Pack *)&tile[EACH * i + n][PACK * j] = own[n];
+    for (int number = 0; number <= blocks; number++) {
+        REAL *to = number == 0 ? exits + row * panel + (long long)EACH * i * P + column
+                               : q + (long long)(first + (number - 1) * B + EACH * i) * P + column;
+        Pack sums[EACH] = {};
+        if (number > 0 && any)
+#pragma unroll
+            for (int n = 0; n < EACH; n++) sums[n] = *(const Pack *)(to + (long long)n * P);
+        __syncthreads();
+#pragma unroll 8
+        for (int l = 0; l < B; l++) {
+            Four factor = load_four(&factors[number][l][EACH * i]);
+            Pack of_l = *(const Pack *)&tile[l][PACK * j];
+#pragma unroll
+            for (int n = 0; n < EACH; n++)
+#pragma unroll
+                for (int part = 0; part < PACK; part++) sums[n].numbers[part] += factor[n] * of_l.numbers[part];
+        }
+        if (any)
+#pragma unroll
+            for (int n = 0; n < EACH; n++) *(Pack *)(to + (long long)n * P) = sums[n];
+        if (number > 0) continue;
+        // From now on h, in the place of the rates.
+        __syncthreads();
+#pragma unroll
+        for (int n = 0; n < EACH; n++) *(Pack *)&tile[EACH * i + n][PACK * j] = sums[n];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) leave_undirected(
+    REAL *q, const REAL *greens, REAL *exits, int start, int first, int P, int panel) {
+    leave<false>(q, greens, exits, start, first, P, panel);
+}
+
+extern "C" __global__ void __launch_bounds__(256) leave_directed(
+    REAL *q, const REAL *greens, REAL *exits, int start, int first, int P, int panel) {
+    leave<true>(q, greens, exits, start, first, P, panel);
+}
+
+// Products of 32 × 32 numbers over many: z[k][l] = Σ_i a[k][i] b[l][i], or with both transposed. A thread block takes `times` AT_ONCE of
+// the i; what it finds is one of the parts that are added up later, in order, or all of it. Of several squares of results, the rows of b
+// go on from one to the next. Results lie `line` apart, those of a part `part`, of a row `matrix`, of a square `square`. 256 threads: a
+// quarter of them every fourth i, each of these 4 × 4 results.
 #define GROUPS (AT_ONCE / B)
 __device__ __forceinline__ void load_narrow(REAL *to, const REAL *from, int stride, int first, int count, int transposed) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -269,25 +344,29 @@ __device__ __forceinline__ void load_narrow(REAL *to, const REAL *from, int stri
     }
 }
 extern "C" __global__ void __launch_bounds__(256) narrow_products(
-    REAL *parts, const REAL *a, const REAL *b, int along, int a_stride, int b_stride, int transposed, int a_matrix,
-    int b_matrix) {
+    REAL *to, const REAL *a, const REAL *b, int along, int times, int transposed, int a_stride, int a_matrix, int b_stride, int b_matrix,
+    int line, int part, int matrix, int square) {
     __shared__ __align__(16) REAL both[2 * AT_ONCE * LINE];
     REAL *left = both, *right = both + AT_ONCE * LINE;
-    int first = blockIdx.x * AT_ONCE, count = min(AT_ONCE, along - first);
-    load_narrow(left, a + (long long)blockIdx.y * a_matrix, a_stride, first, count, transposed);
-    load_narrow(right, b + (long long)blockIdx.y * b_matrix + (long long)blockIdx.z * B * b_stride, b_stride, first, count, transposed);
-    __syncthreads();
+    const REAL *of_a = a + (long long)blockIdx.y * a_matrix;
+    const REAL *of_b = b + (long long)blockIdx.y * b_matrix + (long long)blockIdx.z * B * b_stride;
     int quarter = threadIdx.x >> 6, k = (threadIdx.x >> 3 & 7) * 4, l = (threadIdx.x & 7) * 4;
     REAL z[4][4] = {};
+    for (int time = 0; time < times; time++) {
+        int first = (blockIdx.x * times + time) * AT_ONCE, count = min(AT_ONCE, along - first);
+        load_narrow(left, of_a, a_stride, first, count, transposed);
+        load_narrow(right, of_b, b_stride, first, count, transposed);
+        __syncthreads();
 #pragma unroll 4
-    for (int i = quarter; i < count; i += 4) {
-        Four of_k = load_four(left + i * LINE + k), of_l = load_four(right + i * LINE + l);
+        for (int i = quarter; i < count; i += 4) {
+            Four of_k = load_four(left + i * LINE + k), of_l = load_four(right + i * LINE + l);
 #pragma unroll
-        for (int n = 0; n < 4; n++)
+            for (int n = 0; n < 4; n++)
 #pragma unroll
-            for (int m = 0; m < 4; m++) z[n][m] += of_k[n] * of_l[m];
+                for (int m = 0; m < 4; m++) z[n][m] += of_k[n] * of_l[m];
+        }
+        __syncthreads();
     }
-    __syncthreads();
 #pragma unroll
     for (int n = 0; n < 4; n++) {
         Four four;
@@ -296,10 +375,11 @@ extern "C" __global__ void __launch_bounds__(256) narrow_products(
         store_four(both + quarter * B * B + (k + n) * B + l, four);
     }
     __syncthreads();
-    REAL *to = parts + (((long long)blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * B * B;
+    REAL *own = to + (long long)blockIdx.x * part + (long long)blockIdx.y * matrix + (long long)blockIdx.z * square;
 #pragma unroll
     for (int place = threadIdx.x; place < B * B; place += 256)
-        to[place] = (both[place] + both[B * B + place]) + (both[2 * B * B + place] + both[3 * B * B + place]);
+        own[(long long)(place / B) * line + place % B] =
+            (both[place] + both[B * B + place]) + (both[2 * B * B + place] + both[3 * B * B + place]);
 }
 
 // The sums of the parts of a square of results, the lines of a warp; 32 × 8 threads.
