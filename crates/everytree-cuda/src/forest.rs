@@ -207,7 +207,7 @@ impl<T: CudaReal> Cuda<T> {
                 "tally",
                 &[next, g, look.states, look.places, weights, trusted, look.offsets],
                 &[n, stride, stride * stride, total, rows, rows.div_ceil(chunks), usize::from(directed)],
-                threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, B]),
+                threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, 8]),
             )?;
             next += (chunks * entries * size_of::<T>()) as u64;
         }
