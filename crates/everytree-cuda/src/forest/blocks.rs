@@ -16,7 +16,7 @@ const TOGETHER: usize = 4;
 /// Vertices of a band.
 const W: usize = TOGETHER * B;
 /// Rows of the part below the diagonal that are brought up to date at once: what is computed above it is waste.
-const STRIPE: usize = 256;
+const STRIPE: usize = 128;
 /// Numbers that 32 threads load at once, as in `kernels/blocks.cu`: 512 bytes of them.
 const fn at_once<T>() -> usize {
     512 / size_of::<T>()
@@ -262,7 +262,7 @@ impl<T: CudaReal> Cuda<T> {
             return Ok(());
         }
         let kernel = if shape.directed { "leave_directed" } else { "leave_undirected" };
-        let tiles = threads([start.div_ceil(at_once::<T>()), part.count, 1], [B, FEW]);
+        let tiles = threads([start.div_ceil(at_once::<T>()), part.count, 1], [B, 4]);
         let q = part.share.q.reserve(&self.stream, 0)?;
         let sizes = [start, first, shape.p, shape.exits()];
         self.launch_on(&part.lane.stream, kernel, &[q, green, to], &sizes, tiles)

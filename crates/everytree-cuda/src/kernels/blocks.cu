@@ -244,73 +244,73 @@ extern "C" __global__ void __launch_bounds__(1024) eliminate_directed(
 #define AT_ONCE (512 / (int)sizeof(REAL))
 
 // Where walks leave a block, h = green × rates to the outside; and what that adds to the lines of its band that are still to be
-// eliminated, from `first` on: rates into the block × h. A thread block has AT_ONCE columns, 32 × 8 threads.
-template <bool DIRECTED> __device__ __forceinline__ void leave(REAL *all_q, const REAL *greens, REAL *exits, int start, int first, int P, int panel) {
+// eliminated, from `first` on: rates into the block × h. A thread block has AT_ONCE columns, 32 × 4 threads; a thread has eight lines.
+#define LEAVING 8
+template <bool DIRECTED> __device__ __forceinline__ void leave(
+    REAL *all_q, const REAL *greens, REAL *exits, int start, int first, int P, int panel) {
     // Columns of green, then of the rates into the block.
     __shared__ __align__(16) REAL factors[4][B][B], tile[B][AT_ONCE];
     long long row = blockIdx.y;
     REAL *q = all_q + row * P * P;
-    int i = threadIdx.y, j = threadIdx.x, blocks = (start - first) / B;
+    int j = threadIdx.x, own = LEAVING * threadIdx.y, blocks = (start - first) / B;
     int column = blockIdx.x * AT_ONCE + PACK * j;
     bool any = column < start;
-    Pack own[EACH] = {};
+    Pack rates[LEAVING] = {};
 #pragma unroll
-    for (int n = 0; n < EACH; n++)
-        if (any) own[n] = *(const Pack *)(q + (long long)(start + EACH * i + n) * P + column);
+    for (int n = 0; n < LEAVING; n++)
+        if (any) rates[n] = *(const Pack *)(q + (long long)(start + own + n) * P + column);
+    for (int number = 0; number <= blocks; number++) {
+        REAL lines[LEAVING];
 #pragma unroll
-    for (int number = 0; number < 4; number++) {
-        if (number > blocks) break;
-        Four lines;
-#pragma unroll
-        for (int n = 0; n < EACH; n++) {
-            int line = EACH * i + n;
+        for (int n = 0; n < LEAVING; n++) {
+            int line = own + n;
             const REAL *from = number == 0 ? greens + row * B * B + line * B
                                : DIRECTED  ? q + (long long)(first + (number - 1) * B + line) * P + start
                                            : q + (long long)(start + line) * P + first + (number - 1) * B;
             lines[n] = from[j];
         }
         // Of the undirected kind, green is the same either way, and rates into the block are those out of it.
-        if (DIRECTED) store_four(&factors[number][j][EACH * i], lines);
-        else
 #pragma unroll
-            for (int n = 0; n < EACH; n++) factors[number][EACH * i + n][j] = lines[n];
+        for (int n = 0; n < LEAVING; n++) factors[number][DIRECTED ? j : own + n][DIRECTED ? own + n : j] = lines[n];
     }
 #pragma unroll
-    for (int n = 0; n < EACH; n++) *(Pack *)&tile[EACH * i + n][PACK * j] = own[n];
+    for (int n = 0; n < LEAVING; n++) *(Pack *)&tile[own + n][PACK * j] = rates[n];
     for (int number = 0; number <= blocks; number++) {
-        REAL *to = number == 0 ? exits + row * panel + (long long)EACH * i * P + column
-                               : q + (long long)(first + (number - 1) * B + EACH * i) * P + column;
-        Pack sums[EACH] = {};
+        REAL *to = number == 0 ? exits + row * panel + (long long)own * P + column
+                               : q + (long long)(first + (number - 1) * B + own) * P + column;
+        Pack sums[LEAVING] = {};
         if (number > 0 && any)
 #pragma unroll
-            for (int n = 0; n < EACH; n++) sums[n] = *(const Pack *)(to + (long long)n * P);
+            for (int n = 0; n < LEAVING; n++) sums[n] = *(const Pack *)(to + (long long)n * P);
         __syncthreads();
-#pragma unroll 8
+#pragma unroll 4
         for (int l = 0; l < B; l++) {
-            Four factor = load_four(&factors[number][l][EACH * i]);
+            Four factor[LEAVING / 4];
+#pragma unroll
+            for (int n = 0; n < LEAVING / 4; n++) factor[n] = load_four(&factors[number][l][own + 4 * n]);
             Pack of_l = *(const Pack *)&tile[l][PACK * j];
 #pragma unroll
-            for (int n = 0; n < EACH; n++)
+            for (int n = 0; n < LEAVING; n++)
 #pragma unroll
-                for (int part = 0; part < PACK; part++) sums[n].numbers[part] += factor[n] * of_l.numbers[part];
+                for (int part = 0; part < PACK; part++) sums[n].numbers[part] += factor[n / 4][n % 4] * of_l.numbers[part];
         }
         if (any)
 #pragma unroll
-            for (int n = 0; n < EACH; n++) *(Pack *)(to + (long long)n * P) = sums[n];
+            for (int n = 0; n < LEAVING; n++) *(Pack *)(to + (long long)n * P) = sums[n];
         if (number > 0) continue;
         // From now on h, in the place of the rates.
         __syncthreads();
 #pragma unroll
-        for (int n = 0; n < EACH; n++) *(Pack *)&tile[EACH * i + n][PACK * j] = sums[n];
+        for (int n = 0; n < LEAVING; n++) *(Pack *)&tile[own + n][PACK * j] = sums[n];
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) leave_undirected(
+extern "C" __global__ void __launch_bounds__(128) leave_undirected(
     REAL *q, const REAL *greens, REAL *exits, int start, int first, int P, int panel) {
     leave<false>(q, greens, exits, start, first, P, panel);
 }
 
-extern "C" __global__ void __launch_bounds__(256) leave_directed(
+extern "C" __global__ void __launch_bounds__(128) leave_directed(
     REAL *q, const REAL *greens, REAL *exits, int start, int first, int P, int panel) {
     leave<true>(q, greens, exits, start, first, P, panel);
 }
