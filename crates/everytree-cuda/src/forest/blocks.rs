@@ -374,7 +374,9 @@ impl<T: CudaReal> Cuda<T> {
         // Σ a[k] b[l] over `along` numbers; so many squares of it, each in as many parts as keep the device busy. How many.
         let narrow_products = |to: Narrow, a: Matrix, b: Matrix, along: usize, transposed, squares: usize| {
             let pieces = along.div_ceil(at_once::<T>());
-            let wanted = (2 * self.processors).div_ceil((count * squares).max(1)).min(pieces);
+            // Parts that somebody adds up anyway cost nothing.
+            let busy = self.processors * if matches!(to, Narrow::InParts(_)) { 4 } else { 2 };
+            let wanted = busy.div_ceil((count * squares).max(1)).min(pieces);
             let times = pieces.div_ceil(wanted.max(1));
             let parts = pieces.div_ceil(times.max(1));
             let (to, line, [part, matrix, square]) = match to {
