@@ -34,8 +34,7 @@ impl Small {
         let (threads, name) = match size {
             0..=32 => (64, ["undirected_1", "directed_1"]),
             33..=64 => (128, ["undirected_4", "directed_4"]),
-            65..=128 => (256, ["undirected_4", "directed_4"]),
-            129..=144 => (512, ["undirected_5", "directed_5"]),
+            65..=112 => (256, ["undirected_4", "directed_4"]),
             _ => return Ok(None),
         };
         let name = name[usize::from(directed)];

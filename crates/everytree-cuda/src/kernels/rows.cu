@@ -268,7 +268,7 @@ template <int NC> __device__ void directed(
 }
 
 #define ROWS(NAME, KIND, NC)                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(512) NAME(                                                                   \
+    extern "C" __global__ void __launch_bounds__(256) NAME(                                                                   \
         REAL *kept, REAL *derivatives, double *logs, u8 *trusted, REAL *sums, const REAL *weights, const REAL *rates, const u16 *states,         \
         const int *places, const REAL *prior, REAL *marginals, int prior_row, int n, int S, int rows, int stage) {            \
         KIND<NC>(                                                                                                             \
@@ -277,7 +277,5 @@ template <int NC> __device__ void directed(
 
 ROWS(undirected_1, undirected, 1)
 ROWS(undirected_4, undirected, 4)
-ROWS(undirected_5, undirected, 5)
 ROWS(directed_1, directed, 1)
 ROWS(directed_4, directed, 4)
-ROWS(directed_5, directed, 5)
