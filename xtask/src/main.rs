@@ -91,6 +91,16 @@ fn fuzz(seconds: &str) -> bool {
     cargo_with(&environment, &arguments)
 }
 
+/// A program that may call cargo. What is built here is built once, mostly from the beginning: noting down what the next build might
+/// take over from it would take longer than it saves.
+fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    if std::env::var_os("CARGO_INCREMENTAL").is_none() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    command
+}
+
 /// Runs cargo, telling what it runs.
 fn cargo(arguments: &[&str]) -> bool {
     cargo_with(&[], arguments)
@@ -98,7 +108,7 @@ fn cargo(arguments: &[&str]) -> bool {
 
 fn cargo_with(environment: &[(&str, &str)], arguments: &[&str]) -> bool {
     eprintln!("== cargo {}", arguments.join(" "));
-    let done = Command::new(env!("CARGO")).args(arguments).envs(environment.iter().copied()).status();
+    let done = command(env!("CARGO")).args(arguments).envs(environment.iter().copied()).status();
     match done {
         Ok(status) => status.success(),
         Err(error) => {

@@ -1,7 +1,7 @@
 //! The Python package: built, installed into a fresh environment, and tested there.
 
+use crate::command;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Where the package is.
 const PACKAGE: &str = "crates/everytree-py";
@@ -109,7 +109,7 @@ impl Environment {
 /// Runs a program, telling what it runs.
 fn run(program: &str, arguments: &[&str]) -> bool {
     eprintln!("== {program} {}", arguments.join(" "));
-    match Command::new(program).args(arguments).status() {
+    match command(program).args(arguments).status() {
         Ok(status) => status.success(),
         Err(error) => {
             eprintln!("cannot run {program}: {error}");
