@@ -289,6 +289,9 @@ impl<T: CudaReal> Cuda<T> {
     #[doc(hidden)]
     pub fn crowd(&self, leave: usize) -> Result<Crowd, CudaError> {
         let mut taken = Vec::new();
+        // What has been given back is free when all work is done.
+        let waiting = |error: DriverError| failed("waiting for the GPU", error);
+        self.stream.context().synchronize().map_err(waiting)?;
         // In pieces: what is free need not lie together.
         let mut piece = 1 << 30;
         while piece >= 1 << 20 {
@@ -302,7 +305,12 @@ impl<T: CudaReal> Cuda<T> {
             }
             piece /= 2;
         }
-        Ok(Crowd { _taken: taken })
+        match self.free() {
+            free if free > leave + (64 << 20) => {
+                Err(failed("taking the memory of the GPU", format!("{} MB are left", free >> 20)))
+            }
+            _ => Ok(Crowd { _taken: taken }),
+        }
     }
 
     pub(crate) fn products(&self, lane: &Lane, products: Products) -> Result<(), CudaError> {

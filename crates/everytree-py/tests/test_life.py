@@ -172,7 +172,7 @@ def test_a_gpu_that_is_not_there_is_named():
 @pytest.mark.parametrize("family", ["moat", "directed"])
 def test_a_gpu_learns_and_scores_the_same(family):
     table = slow_table(1200, 150)
-    table[:, 1::2] ^= table[:, ::2]
+    table[:, 1::2] &= table[:, ::2]
     fits = {}
     for device in ["cpu", "cuda", "auto"]:
         with warnings.catch_warnings():
@@ -180,7 +180,7 @@ def test_a_gpu_learns_and_scores_the_same(family):
             fits[device] = everytree.MixtureOfAllTrees(family=family, epochs=3, device=device).fit(table)
     # Steps are f32 there.
     valid = {device: fit.history_[-1]["valid"] for device, fit in fits.items()}
-    assert abs(valid["cuda"] - valid["cpu"]) < 0.02
+    assert abs(valid["cuda"] - valid["cpu"]) < 0.02 < valid["cpu"] - fits["cpu"].history_[0]["valid"]
     assert valid["auto"] == valid["cuda"]
     # Scores are f64.
     model = fits["cuda"]

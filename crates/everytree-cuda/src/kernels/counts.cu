@@ -35,7 +35,6 @@ extern "C" __global__ void __launch_bounds__(256) tally(
                 REAL derivative = any[m] ? g[(long long)row * matrix + at[m]] : (REAL)0;
                 REAL share = weight != 0 ? weight * derivative : (REAL)0;
                 REAL zero = of_u ? (REAL)0 : share, one = of_u ? share : (REAL)0;
-                // The same for all threads of a warp.
                 bool of_v = any[m] && codes[first_v + m] != v0[m];
                 found[m][0] += of_v ? (REAL)0 : zero;
                 found[m][1] += of_v ? (REAL)0 : one;
