@@ -85,6 +85,8 @@ const SOURCE: &str = concat!(
     include_str!("kernels/common.cu"),
     include_str!("kernels/rows.cu"),
     include_str!("kernels/blocks.cu"),
+    include_str!("kernels/eliminate.cu"),
+    include_str!("kernels/bring_back.cu"),
     include_str!("kernels/counts.cu"),
     include_str!("kernels/moat.cu"),
     include_str!("kernels/directed.cu"),
