@@ -51,7 +51,7 @@ pub fn bench(arguments: &[&str]) -> bool {
 /// Runs one bench and collects its lines, showing progress.
 fn run(name: &str, sizes: &[&str], lines: &mut Vec<String>) -> bool {
     let child = Command::new(env!("CARGO"))
-        .args(["bench", "--quiet", "--package", "everytree", "--bench", name, "--"])
+        .args(["bench", "--quiet", "--package", "everytree-bench", "--bench", name, "--"])
         .args(sizes)
         .stdout(Stdio::piped())
         .spawn();

@@ -2,13 +2,11 @@
 //!
 //! Prints CSV. `pytorch_us` is the step of the published PyTorch code on two CPU cores, measured elsewhere.
 
-mod common;
-
-use common::{on_threads, thread_counts};
 use everytree::forest::Cpu;
 use everytree::learn::{Data, Progress, Settings, State, Watch};
 use everytree::model::{Moat, PairCounts, Pairs};
 use everytree::table::{Table, Unique};
+use everytree_bench::{on_threads, thread_counts};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::ops::ControlFlow;

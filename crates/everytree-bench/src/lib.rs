@@ -1,5 +1,4 @@
 //! Timing, and the two yardsticks: a matrix product, and what a library of linear algebra would do.
-#![allow(dead_code)]
 
 use everytree::spanning::{Kind, Real};
 use faer::dyn_stack::{MemBuffer, MemStack};

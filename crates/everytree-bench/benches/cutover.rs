@@ -2,10 +2,8 @@
 //!
 //! Prints CSV. Arguments, all optional: sizes, to run only those.
 
-mod common;
-
-use common::{COLUMNS, best, gemm_rate, names, on_threads, operations, thread_counts};
 use everytree::spanning::{Elimination, Kind, Level, Real, Route};
+use everytree_bench::{COLUMNS, best, gemm_rate, names, on_threads, operations, thread_counts};
 use faer::traits::ComplexField;
 use rand::{RngExt, SeedableRng};
 
