@@ -46,7 +46,7 @@ fn main() {
     for (n, goal) in [(16, 300_000.0), (100, 20_000.0), (500, 1_000.0)] {
         for kind in [Kind::Undirected, Kind::Directed] {
             let rates = rates(kind, n);
-            let name = common::names::<f64>(kind).0;
+            let name = everytree_bench::names::<f64>(kind).0;
             let draws = 200_000 / n;
             let mut parents = vec![0; n];
             for (what, walking) in [

@@ -5,10 +5,10 @@ mod every;
 use everytree::file::{Checkpoint, TableFacts};
 use everytree::forest::Cpu;
 use everytree::learn::{
-    Ended, Family, HowMany, LEAST_GAIN, LearnError, Optimiser, Plan, Progress, Rows, Search, Settings, Start,
-    Trial, Tried, WatchSearch, edge_posteriors, evaluate,
+    Data, Ended, Family, HowMany, LEAST_GAIN, LearnError, Optimiser, Plan, Progress, Rows, Search, Settings,
+    Start, State, Trial, Tried, WatchSearch, edge_posteriors, evaluate,
 };
-use everytree::model::{Pairs, Regularisation, Unseen};
+use everytree::model::{Component, Learnable, Mixture, Numbers, Pairs, Regularisation, Unseen};
 use everytree::schema::Schema;
 use everytree::table::Table;
 use rand::{RngExt, SeedableRng};
@@ -193,15 +193,38 @@ fn combinations_that_were_never_seen_keep_their_probability() {
         let unique = blocks.unique(&train);
         let unseen = Unseen::find(&blocks.states(), &unique.table, &unique.weights, |_, _| true);
         assert_eq!(unseen, [Unseen { variable: 0, states: vec![3], probability: 0.5 / 500.5 }]);
-        let states = blocks.states();
-        let mut all = Table::new(&states);
-        every::row(&states).iter().filter(|row| row[0] == 3).for_each(|row| all.push(row));
-        let evaluated = evaluate(found.model.mixture(), &all.unique(), &Cpu::<f64>::new()).unwrap();
-        let probability: f64 = evaluated.log_likelihood.iter().map(|log| log.exp()).sum();
+        let probability = in_state_three(found.model.mixture());
         assert!(
             (probability / unseen[0].probability - 1.0).abs() < 1e-9,
             "{family:?} {optimiser:?}: {probability}"
         );
+    }
+}
+
+/// The probability that the first variable is in state 3.
+fn in_state_three(mixture: &Mixture<Component>) -> f64 {
+    let mut all = Table::new(mixture.states());
+    every::row(mixture.states()).iter().filter(|row| row[0] == 3).for_each(|row| all.push(row));
+    let evaluated = evaluate(mixture, &all.unique(), &Cpu::<f64>::new()).unwrap();
+    evaluated.log_likelihood.iter().map(|log| log.exp()).sum()
+}
+
+/// So does the average of the parameters between two epochs, which is what stays when all rows have been learned from.
+#[test]
+fn averages_keep_the_probability_of_what_was_never_seen() {
+    for family in [Family::Directed, Family::Moat] {
+        let states = [4, 3, 2];
+        let mut table = Table::new(&states);
+        (0..200u16).for_each(|row| table.push(&[row % 7 % 3, row % 3, row % 5 % 2]));
+        let rows = table.unique();
+        let settings = Settings { averaging: Some(0.9), epochs: 3, ..settings(family, Optimiser::Adam) };
+        let mut state = State::new(start(family).model(&states, &rows, 2, 1).unwrap());
+        let data = Data { train: &rows, valid: &rows };
+        state.run(data, &settings, &Cpu::<f64>::new(), &Cpu::<f64>::new(), &mut ()).unwrap();
+        let mut averaged = Mixture::clone(&state.model);
+        averaged.set(state.average.as_ref().as_ref().unwrap()).unwrap();
+        let probability = in_state_three(&averaged);
+        assert!((probability / (0.5 / 200.5) - 1.0).abs() < 1e-9, "{family:?}: {probability}");
     }
 }
 

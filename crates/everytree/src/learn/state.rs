@@ -224,7 +224,10 @@ impl<M: Learnable> State<M> {
             if let Some(average) = &*next.average {
                 let averaged = Arc::make_mut(&mut candidate);
                 averaged.set(average)?;
-                averaged.hold(&unseen);
+                if !unseen.is_empty() {
+                    averaged.hold(&unseen);
+                    next.average = Arc::new(Some(averaged.to_vec()));
+                }
             }
             let valid = data.validate(&candidate, judge)?;
             if !valid.is_finite() {
