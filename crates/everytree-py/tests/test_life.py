@@ -45,11 +45,16 @@ def test_an_interrupt_keeps_the_best_model():
         time.sleep(0.7)
         os.kill(os.getpid(), signal.SIGINT)
 
+    # Whatever this was started from: a shell lets nobody interrupt what runs in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     killer = threading.Thread(target=interrupt)
     killer.start()
-    with pytest.warns(UserWarning, match="interrupted: the best model so far is kept"):
-        model = everytree.MixtureOfAllTrees(epochs=100_000, batch=64).fit(slow_table())
-    killer.join()
+    try:
+        with pytest.warns(UserWarning, match="interrupted: the best model so far is kept"):
+            model = everytree.MixtureOfAllTrees(epochs=100_000, batch=64).fit(slow_table())
+    finally:
+        killer.join()
+        signal.signal(signal.SIGINT, before)
     assert model.stopped_by_ == "interrupted"
     assert np.isfinite(model.score(slow_table(10)))
 
