@@ -33,6 +33,8 @@ impl Fit {
         let components = fitted.model.mixture().components().len();
         let blocks = fitted.model.blocks();
         let epochs = found.history.len() - 1;
+        // Single trees are learned by the processor, whatever else there is.
+        let device = if fitted.model.structure().is_some() { "cpu".to_owned() } else { machine.to_string() };
         let mut stdout = std::io::stdout().lock();
         if self.json {
             let mut object = json!({
@@ -49,7 +51,7 @@ impl Fit {
                 "parameters": parameters,
                 "model": out.display().to_string(),
                 "seed": fitted.settings.seed,
-                "device": if fitted.model.structure().is_some() { "cpu".to_owned() } else { machine.to_string() },
+                "device": device,
             });
             if let Some(test_ll) = report.test_ll {
                 object["test_ll"] = json!(test_ll);
@@ -109,7 +111,7 @@ impl Fit {
         if !blocks.is_none() {
             made = format!("{} of columns, {made}", plural(blocks.blocks().len(), "block"));
         }
-        writeln!(stdout, "{made} in {}; saved {}", duration(seconds), out.display())?;
+        writeln!(stdout, "{made} in {} on {device}; saved {}", duration(seconds), out.display())?;
         Ok(())
     }
 }
