@@ -4,7 +4,7 @@ use crate::datasets::{DATASETS, Dataset};
 use crate::table1::{fit, machine};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use everytree::file::write_atomically;
+use everytree_core::file::write_atomically;
 use std::path::PathBuf;
 
 const COLUMNS: &str = "dataset,family,components,blocks,train_ll,valid_ll,test_ll,best_epoch,epochs,parameters,seconds,seed,command";

@@ -4,7 +4,7 @@ use crate::fitted::learned;
 use crate::table1::machine;
 use anyhow::{Context, Result};
 use clap::Args;
-use everytree::file::write_atomically;
+use everytree_core::file::write_atomically;
 use everytree_plot::{Chart, Mark, Panel, Scale, Series};
 use std::path::{Path, PathBuf};
 
@@ -94,7 +94,7 @@ fn panel(name: &str, runs: &[Run]) -> Panel {
 }
 
 /// The epochs of a fit.
-fn history(data: &Path, name: &str, init: &str, seed: u64) -> Result<Vec<everytree::learn::Epoch>> {
+fn history(data: &Path, name: &str, init: &str, seed: u64) -> Result<Vec<everytree_core::learn::Epoch>> {
     let model = learned(data, name, &["--init", init, "--seed", &seed.to_string()])?;
     Ok(model.provenance.results.map(|results| results.history).unwrap_or_default())
 }

@@ -4,8 +4,8 @@ use crate::fitted::Fitted;
 use crate::table1::machine;
 use anyhow::Result;
 use clap::Args;
-use everytree::file::write_atomically;
-use everytree::infer::{Effort, posterior_by_what_fits};
+use everytree_core::file::write_atomically;
+use everytree_core::infer::{Effort, posterior_by_what_fits};
 use std::path::PathBuf;
 use std::time::Instant;
 

@@ -3,7 +3,7 @@
 use crate::table1::{machine, program};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use everytree::file::write_atomically;
+use everytree_core::file::write_atomically;
 use everytree_plot::{Chart, Mark, Panel, Scale, Series};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

@@ -4,7 +4,7 @@ use crate::datasets::{DATASETS, Dataset};
 use crate::fits::{Fits, Line, lines_of};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use everytree::file::write_atomically;
+use everytree_core::file::write_atomically;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,8 +4,8 @@ use crate::fitted::Fitted;
 use crate::table1::machine;
 use anyhow::Result;
 use clap::Args;
-use everytree::file::write_atomically;
-use everytree::infer::{Method, weighted_trees};
+use everytree_core::file::write_atomically;
+use everytree_core::infer::{Method, weighted_trees};
 use everytree_plot::{Chart, Mark, Panel, Scale, Series};
 use std::path::PathBuf;
 

@@ -81,7 +81,7 @@ fn fuzz(seconds: &str) -> bool {
     let arguments = [
         "test",
         "--package",
-        "everytree",
+        "everytree-core",
         "--test",
         "model_file",
         "fuzz_the_loader",

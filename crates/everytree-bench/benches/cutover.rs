@@ -2,8 +2,8 @@
 //!
 //! Prints CSV. Arguments, all optional: sizes, to run only those.
 
-use everytree::spanning::{Elimination, Kind, Level, Real, Route};
 use everytree_bench::{COLUMNS, best, gemm_rate, names, on_threads, operations, thread_counts};
+use everytree_core::spanning::{Elimination, Kind, Level, Real, Route};
 use faer::traits::ComplexField;
 use rand::{RngExt, SeedableRng};
 

@@ -2,11 +2,11 @@
 //!
 //! Prints CSV (`cargo xtask bench` makes a table of it). Arguments, all optional: sizes, to run only those.
 
-use everytree::forest::{Backend, Codes, Counts, Cpu, Tables};
-use everytree::spanning::{Elimination, Kind, Real};
 use everytree_bench::{
     COLUMNS, best, gemm_rate, library_seconds, names, on_threads, operations, thread_counts,
 };
+use everytree_core::forest::{Backend, Codes, Counts, Cpu, Tables};
+use everytree_core::spanning::{Elimination, Kind, Real};
 use faer::traits::ComplexField;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

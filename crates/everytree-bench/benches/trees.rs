@@ -3,8 +3,8 @@
 //! Prints CSV: `value_us` is the time of one tree from a sampler that is ready, `both_us` with preparing the sampler for
 //! that one tree.
 
-use everytree::spanning::{Kind, SpanningTrees};
 use everytree_bench::{COLUMNS, best};
+use everytree_core::spanning::{Kind, SpanningTrees};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 

@@ -1,6 +1,6 @@
 //! Timing, and the two yardsticks: a matrix product, and what a library of linear algebra would do.
 
-use everytree::spanning::{Kind, Real};
+use everytree_core::spanning::{Kind, Real};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
 use faer::linalg::lu::partial_pivoting as lu;

@@ -8,12 +8,10 @@ use crate::progress::{Stop, Watcher, duration, parse_duration};
 use crate::tables::Sources;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use everytree::learn::{Ended, Epoch, Family, HowMany, Plan, Search, Settings, Start, evaluate};
-use everytree::model::{Model, Pairs, Structure};
-use everytree::table::Table;
-use everytree_tasks::{
-    HowToLearn, LOOK, MOST_BY_ITSELF, Machine, Precision, Tables, Together, count, judge, run,
-};
+use everytree::{HowToLearn, LOOK, MOST_BY_ITSELF, Machine, Precision, Tables, Together, count, judge, run};
+use everytree_core::learn::{Ended, Epoch, Family, HowMany, Plan, Search, Settings, Start, evaluate};
+use everytree_core::model::{Model, Pairs, Structure};
+use everytree_core::table::Table;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;

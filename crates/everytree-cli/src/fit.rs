@@ -9,13 +9,13 @@ use crate::tables::Sources;
 use crate::together::TogetherArguments;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use everytree::file::{Checkpoint, TableFacts};
-use everytree::learn::{Ended, HowMany, LearnError, MAX_COMPONENTS, Optimiser, Search, Settings};
-use everytree::model::{MAX_HIDDEN, Pairs};
-use everytree_tasks::{
+use everytree::{
     DeviceChoice, FamilyName, Fitted, HowToLearn, MOST_BY_ITSELF, Machine, Precision, Recipe, Tables,
     best_epoch, plural, refit, run,
 };
+use everytree_core::file::{Checkpoint, TableFacts};
+use everytree_core::learn::{Ended, HowMany, LearnError, MAX_COMPONENTS, Optimiser, Search, Settings};
+use everytree_core::model::{MAX_HIDDEN, Pairs};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

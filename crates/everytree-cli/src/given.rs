@@ -4,10 +4,10 @@ use crate::Outcome;
 use crate::data::use_threads;
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use everytree::file::ModelFile;
-use everytree::infer::{Evidence, InferError};
-use everytree::schema::{Encoder, Schema};
-use everytree_tasks::{Labels, column, state, unknown};
+use everytree::{Labels, column, state, unknown};
+use everytree_core::file::ModelFile;
+use everytree_core::infer::{Evidence, InferError};
+use everytree_core::schema::{Encoder, Schema};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::io::Write;
@@ -65,7 +65,7 @@ pub fn row_json(labels: &Labels<'_>, row: &[u16]) -> Map<String, Value> {
 pub fn observed_only(schema: &Schema, given: &[String], known: &mut Evidence) -> Result<()> {
     let named =
         |name: &str| given.iter().any(|text| split(schema, text).is_some_and(|(given, _)| given == name));
-    everytree_tasks::observed_only(schema, named, known)
+    everytree::observed_only(schema, named, known)
 }
 
 /// What an honest "no" comes to.
@@ -114,7 +114,7 @@ pub fn split<'a>(schema: &Schema, text: &'a str) -> Option<(&'a str, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everytree::schema::{States, Variable};
+    use everytree_core::schema::{States, Variable};
 
     fn schema() -> Schema {
         let variable = |name: &str, states, missing| Variable { name: name.to_owned(), states, missing };

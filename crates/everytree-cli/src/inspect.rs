@@ -3,13 +3,13 @@
 use crate::Outcome;
 use anyhow::Result;
 use clap::Args;
-use everytree::blocks::Block;
-use everytree::file::{ModelFile, Provenance};
-use everytree::learn::{ALL_ROWS, Optimiser};
-use everytree::model::{AskedComponent, Component, EdgeTables, Learnable, Structure};
-use everytree::schema::Schema;
-use everytree::spanning::Kind;
-use everytree_tasks::{Edge, Labels, count, edge_probabilities, edges_of, names, plural, ranked, yes_or_no};
+use everytree::{Edge, Labels, count, edge_probabilities, edges_of, names, plural, ranked, yes_or_no};
+use everytree_core::blocks::Block;
+use everytree_core::file::{ModelFile, Provenance};
+use everytree_core::learn::{ALL_ROWS, Optimiser};
+use everytree_core::model::{AskedComponent, Component, EdgeTables, Learnable, Structure};
+use everytree_core::schema::Schema;
+use everytree_core::spanning::Kind;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -94,7 +94,7 @@ impl Inspect {
     }
 
     fn object(&self, file: &ModelFile, edges: &[Edge], tables: Option<&Explained>) -> Result<Value> {
-        let variable = |v: &everytree::schema::Variable| {
+        let variable = |v: &everytree_core::schema::Variable| {
             let mut entry = json!({"name": v.name, "states": v.labels()});
             if v.missing {
                 entry["missing"] = json!(true);

@@ -4,8 +4,8 @@ use crate::Outcome;
 use crate::given::{Asking, NO, observed_only, possible, row_json};
 use anyhow::{Result, bail};
 use clap::Args;
-use everytree::infer::Search;
-use everytree_tasks::Labels;
+use everytree::Labels;
+use everytree_core::infer::Search;
 use serde_json::json;
 use std::io::Write;
 

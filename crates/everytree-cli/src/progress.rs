@@ -1,10 +1,10 @@
 //! What a person sees while learning goes on, and how it is stopped.
 
 use anyhow::Result;
-use everytree::file::{Checkpoint, FileError, TableFacts};
-use everytree::learn::{Progress, Search, Settings, Trial, WatchSearch};
-use everytree::schema::Schema;
-use everytree_tasks::{count, plural};
+use everytree::{count, plural};
+use everytree_core::file::{Checkpoint, FileError, TableFacts};
+use everytree_core::learn::{Progress, Search, Settings, Trial, WatchSearch};
+use everytree_core::schema::Schema;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;

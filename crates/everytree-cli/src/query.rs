@@ -4,11 +4,11 @@ use crate::Outcome;
 use crate::given::{Asking, NO, possible, split};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use everytree::infer::{EdgePosterior, Effort, Evidence, Method, Posterior};
-use everytree::schema::{Encoder, Schema};
-use everytree_tasks::{
+use everytree::{
     Answer, Target, TreeEdge, all_unknown, all_values, answers, column, count, names, state, tree_edges,
 };
+use everytree_core::infer::{EdgePosterior, Effort, Evidence, Method, Posterior};
+use everytree_core::schema::{Encoder, Schema};
 use serde_json::{Value, json};
 use std::io::Write;
 

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use anyhow::Result;
-use everytree::spanning::{Elimination, Kind, SpanningTrees};
+use everytree_core::spanning::{Elimination, Kind, SpanningTrees};
 use rand::SeedableRng;
 use serde_json::json;
 use std::io::Write;

@@ -3,9 +3,9 @@
 use crate::data::{StateArguments, TextArguments, say_ignored};
 use anyhow::Result;
 use clap::Args;
-use everytree::file::Checkpoint;
+use everytree::{Inputs, Tables};
+use everytree_core::file::Checkpoint;
 use everytree_read::Source;
-use everytree_tasks::{Inputs, Tables};
 use std::path::PathBuf;
 
 /// Which files, and how they are read.

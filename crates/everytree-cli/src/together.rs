@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use everytree::schema::Schema;
-use everytree_tasks::{Together, column, matching};
+use everytree::{Together, column, matching};
+use everytree_core::schema::Schema;
 use std::path::{Path, PathBuf};
 
 /// Which columns are taken as one variable.

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::report::Question;
 use anyhow::{Result, anyhow};
 use clap::Args;
-use everytree::spanning::{Kind, RateError};
+use everytree_core::spanning::{Kind, RateError};
 use everytree_read::read_weights;
 use std::path::PathBuf;
 

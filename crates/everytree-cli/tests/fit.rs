@@ -2,7 +2,7 @@
 
 mod program;
 
-use everytree::file::{Checkpoint, ModelFile};
+use everytree_core::file::{Checkpoint, ModelFile};
 use program::{command, everytree, json};
 use std::fs;
 use std::path::Path;

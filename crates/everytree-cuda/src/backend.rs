@@ -4,10 +4,10 @@ use crate::engine::{Cuda, CudaError, failed};
 use crate::forest::{Look, Shape, Space};
 use crate::real::CudaReal;
 use crate::space::Memory;
-use everytree::forest::{
+use everytree_core::forest::{
     Backend, Codes, Counts, ForestError, Summary, Tables, check_length, check_weights, one_row,
 };
-use everytree::spanning::Kind;
+use everytree_core::spanning::Kind;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

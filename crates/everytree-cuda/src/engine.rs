@@ -7,7 +7,7 @@ use cudarc::cublas::CudaBlas;
 use cudarc::driver::sys::{CUdevice_attribute, CUfunction_attribute};
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, DriverError, LaunchConfig, PushKernelArg};
 use cudarc::nvrtc::{CompileOptions, compile_ptx_with_opts};
-use everytree::forest::Tables;
+use everytree_core::forest::Tables;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::marker::PhantomData;

@@ -13,7 +13,7 @@ use crate::engine::{Cuda, CudaError, LANES, threads};
 use crate::real::CudaReal;
 use crate::space::Memory;
 use blocks::{B, Share};
-use everytree::spanning::Kind;
+use everytree_core::spanning::Kind;
 use record::Record;
 use rows::{ELIMINATE, KEEP, Small};
 

@@ -2,7 +2,7 @@
 
 use cudarc::cublas::{CudaBlas, result, sys};
 use cudarc::driver::DeviceRepr;
-use everytree::spanning::Real;
+use everytree_core::spanning::Real;
 
 /// One matrix product for every row; matrices are stored row after row.
 pub(crate) struct Products {

@@ -1,9 +1,9 @@
 //! What went wrong, as an exception.
 
-use everytree::file::FileError;
-use everytree::infer::InferError;
+use everytree::{Interrupted, NoColumn};
+use everytree_core::file::FileError;
+use everytree_core::infer::InferError;
 use everytree_read::{Problem, ReadError};
-use everytree_tasks::{Interrupted, NoColumn};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
 

@@ -5,14 +5,14 @@ use crate::frame::{frame, numbers};
 use crate::model::Model;
 use crate::work::watched;
 use anyhow::{Context, Result, bail};
-use everytree::learn::{Ended, LearnError, Progress, Search, Trial, WatchSearch};
-use everytree::scan::{MissingCells, ScanSettings};
-use everytree::schema::Schema;
-use everytree_read::{Frame, ReadSettings};
-use everytree_tasks::{
+use everytree::{
     DeviceChoice, Fitted, HowToLearn, Inputs, Machine, Recipe, Tables, Together, column, matching, plural,
     refit, run, say,
 };
+use everytree_core::learn::{Ended, LearnError, Progress, Search, Trial, WatchSearch};
+use everytree_core::scan::{MissingCells, ScanSettings};
+use everytree_core::schema::Schema;
+use everytree_read::{Frame, ReadSettings};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -233,7 +233,7 @@ pub fn fit(
         },
     )?;
     let (model, notes, ended) = done.map_err(|error| match interrupted {
-        true => exception(everytree_tasks::Interrupted.into()),
+        true => exception(everytree::Interrupted.into()),
         false => exception(error),
     })?;
     Ok((model, notes, if interrupted { "interrupted" } else { ended }))

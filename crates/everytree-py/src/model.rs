@@ -4,16 +4,16 @@ use crate::errors::exception;
 use crate::frame::{frame, without_values};
 use crate::work::{check, work};
 use anyhow::{Context, Result, bail};
-use everytree::file::ModelFile;
-use everytree::infer::{Drawn, Effort, Estimate, InferError, Method, Sampling, Search};
-use everytree::model::Structure;
-use everytree::schema::{Encoder, Schema};
-use everytree::spanning::Kind;
-use everytree_read::ReadSettings;
-use everytree_tasks::{
+use everytree::{
     DeviceChoice, How, Imputation, Machine, Scorer, Scoring, Translation, all_unknown, all_values, answers,
     column, edge_probabilities, evidence, names, observed_only, ranked, state_of, tree_edges,
 };
+use everytree_core::file::ModelFile;
+use everytree_core::infer::{Drawn, Effort, Estimate, InferError, Method, Sampling, Search};
+use everytree_core::model::Structure;
+use everytree_core::schema::{Encoder, Schema};
+use everytree_core::spanning::Kind;
+use everytree_read::ReadSettings;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use rayon::prelude::*;
@@ -149,7 +149,7 @@ impl Model {
     /// What the model is: its columns and their states, its family and size, and how it came about.
     fn description(&self) -> String {
         let model = &self.file.model;
-        let variable = |variable: &everytree::schema::Variable| {
+        let variable = |variable: &everytree_core::schema::Variable| {
             let cells: Vec<String> = (0..variable.len()).map(|state| variable.cell(state)).collect();
             json!({
                 "name": variable.name, "states": variable.states, "missing": variable.missing,
@@ -196,7 +196,7 @@ impl Model {
     /// The most probable edges.
     fn edges(&self, most: usize) -> PyResult<String> {
         let edges = ranked(&self.file).map_err(exception)?;
-        let edge = |edge: &everytree_tasks::Edge| json!([edge.from, edge.to, edge.probability]);
+        let edge = |edge: &everytree::Edge| json!([edge.from, edge.to, edge.probability]);
         Ok(json!(edges.iter().take(most).map(edge).collect::<Vec<_>>()).to_string())
     }
 
@@ -395,7 +395,7 @@ impl Model {
             let schema = self.schema();
             let asked = self.file.model.asked()?;
             let holes = imputation.holes((&table).into(), schema, &ReadSettings::default())?;
-            let filled: Result<Vec<Vec<everytree_tasks::Filled>>> = holes
+            let filled: Result<Vec<Vec<everytree::Filled>>> = holes
                 .rows
                 .par_iter()
                 .map(|hole| {
@@ -405,7 +405,7 @@ impl Model {
                 .collect();
             Ok(filled?.concat())
         })?;
-        let column = |of: &dyn Fn(&everytree_tasks::Filled) -> i64| -> PyResult<Bound<'py, PyByteArray>> {
+        let column = |of: &dyn Fn(&everytree::Filled) -> i64| -> PyResult<Bound<'py, PyByteArray>> {
             bytes(py, &filled.iter().map(of).collect::<Vec<_>>(), i64::to_ne_bytes)
         };
         let unsure = Estimate { value: f64::NAN, standard_error: f64::NAN };
@@ -489,7 +489,7 @@ impl Model {
                                 let wanted = state_of(schema, &encoder, variable, value.as_deref())?;
                                 let observed =
                                     !missing_as_state && wanted < schema.variables[variable].states.len();
-                                targets.push(everytree_tasks::Target { variable, state: wanted, observed });
+                                targets.push(everytree::Target { variable, state: wanted, observed });
                             }
                         }
                     }
@@ -518,7 +518,7 @@ impl Model {
         let effort = effort(how, &variables)?;
         let asked = self.file.model.asked()?;
         let found = asked.posterior(&known, method, effort)?;
-        let answer = |answer: &everytree_tasks::Answer| {
+        let answer = |answer: &everytree::Answer| {
             json!([
                 answer.variable,
                 answer.target.state,
@@ -537,7 +537,7 @@ impl Model {
         });
         if how["edges"].as_bool().unwrap_or(false) {
             let edges = asked.edges(&known, effort)?;
-            let edge = |edge: &everytree_tasks::TreeEdge| {
+            let edge = |edge: &everytree::TreeEdge| {
                 json!([edge.from, edge.to, edge.probability.value, number(edge.probability.standard_error)])
             };
             let edges = tree_edges(&names(&self.file), asked.kind(), &edges);

@@ -2,7 +2,7 @@
 
 use crate::errors::exception;
 use anyhow::Result;
-use everytree_tasks::Interrupted;
+use everytree::Interrupted;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use rayon::ThreadPool;

@@ -3,9 +3,9 @@
 use crate::error::{Place, Problem, ReadError};
 use crate::frame::Source;
 use crate::sheet::{Header, ReadSettings, Sheet};
-use everytree::scan::{Notice, Scan, ScanSettings};
-use everytree::schema::{Cell, Encoded, Encoder, Schema};
-use everytree::table::{Holes, Table};
+use everytree_core::scan::{Notice, Scan, ScanSettings};
+use everytree_core::schema::{Cell, Encoded, Encoder, Schema};
+use everytree_core::table::{Holes, Table};
 
 /// What the training files hold.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::{Behind, HEADS, Line, cells, over, stopped};
 use anyhow::{Context, Result};
-use everytree::file::write_atomically;
+use everytree_core::file::write_atomically;
 use everytree_plot::{Chart, Mark, Panel, Scale, Series, escaped};
 use std::path::Path;
 
@@ -41,7 +41,8 @@ fn curves(lines: &[Line]) -> Chart {
     let epochs = || lines.iter().flat_map(|line| &line.history);
     let best = epochs().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
     let series = |(colour, line): (usize, &Line)| {
-        let point = |epoch: &everytree::learn::Epoch| (epoch.epoch as f64, (best - epoch.valid).max(LEAST));
+        let point =
+            |epoch: &everytree_core::learn::Epoch| (epoch.epoch as f64, (best - epoch.valid).max(LEAST));
         let points = line.history.iter().map(point).collect();
         Series { name: line.contender.name().to_owned(), colour, points }
     };

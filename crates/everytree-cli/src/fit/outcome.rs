@@ -3,10 +3,10 @@
 use super::Fit;
 use crate::progress::{duration, size_of};
 use anyhow::Result;
-use everytree::file::Results;
-use everytree::learn::{Found, Search, Tried};
-use everytree::model::Structure;
-use everytree_tasks::{Fitted, Machine, Tables, count, grouping_in_words, plural};
+use everytree::{Fitted, Machine, Tables, count, grouping_in_words, plural};
+use everytree_core::file::Results;
+use everytree_core::learn::{Found, Search, Tried};
+use everytree_core::model::Structure;
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! The device against the processor's f64: forests, whole steps, large models; and everything twice.
 
 use crate::{Chance, table};
-use everytree::forest::{Backend, Codes, Counts, Cpu, Tables};
-use everytree::learn::{Data, Engine, Family, Settings, Start, State, edge_posteriors, evaluate};
-use everytree::model::{Component, Mixture, Numbers, Pairs, Regularisation};
-use everytree::spanning::Kind;
-use everytree::table::Table;
+use everytree_core::forest::{Backend, Codes, Counts, Cpu, Tables};
+use everytree_core::learn::{Data, Engine, Family, Settings, Start, State, edge_posteriors, evaluate};
+use everytree_core::model::{Component, Mixture, Numbers, Pairs, Regularisation};
+use everytree_core::spanning::Kind;
+use everytree_core::table::Table;
 use everytree_cuda::Cuda;
 
 /// Tables whose rates spread over so many decades, and rows.
@@ -25,7 +25,7 @@ fn run<M: Backend>(
     codes: &[u16],
     weights: &[f64],
 ) -> Result<(Vec<f64>, Counts, usize), String> {
-    let words = |error: everytree::forest::ForestError| error.to_string();
+    let words = |error: everytree_core::forest::ForestError| error.to_string();
     let n = tables.variables();
     let prepared = machine.prepare(tables);
     let mut trace = machine.trace();
@@ -198,7 +198,7 @@ fn learning(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
         check("f32", learned(&start, data, &settings, single, double)?, [f64::INFINITY, 2e-2]);
         check("f64", learned(&start, data, &settings, double, double)?, [1e-4, 1e-8]);
         // Edges go through the door of forests, all components at once.
-        let words = |error: everytree::model::ModelError| error.to_string();
+        let words = |error: everytree_core::model::ModelError| error.to_string();
         let edges = [
             edge_posteriors(&truth.model, &valid, &cpu).map_err(words)?.concat(),
             edge_posteriors(&truth.model, &valid, double).map_err(words)?.concat(),
@@ -310,7 +310,7 @@ fn large(single: &Cuda<f32>) -> Result<usize, String> {
         let settings = Settings { epochs: 3, ..Settings::paper(n) };
         let data = Data { train: &train, valid: &valid };
         let model = learned(&start, data, &settings, single, single)?.model;
-        let words = |error: everytree::model::ModelError| error.to_string();
+        let words = |error: everytree_core::model::ModelError| error.to_string();
         let truth = evaluate(&*model, &valid, &cpu).map_err(words)?.log_likelihood;
         let found = evaluate(&*model, &valid, single).map_err(words)?.log_likelihood;
         let logs = truth.iter().zip(&found).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);

@@ -1,9 +1,9 @@
 //! How long steps take, beside the published code and a floor; and how many rows a second are scored.
 
 use crate::table;
-use everytree::forest::Cpu;
-use everytree::learn::{Engine, Family, Settings, Start, State, Step, log_likelihoods};
-use everytree::model::Pairs;
+use everytree_core::forest::Cpu;
+use everytree_core::learn::{Engine, Family, Settings, Start, State, Step, log_likelihoods};
+use everytree_core::model::Pairs;
 use everytree_cuda::{Cuda, CudaReal, Timed};
 use std::time::Instant;
 
@@ -60,7 +60,7 @@ fn with_steps<T: CudaReal, X>(
     batch: usize,
     work: impl FnOnce(&mut dyn FnMut() -> Result<(), String>) -> Result<X, String>,
 ) -> Result<X, String> {
-    let words = |error: everytree::model::ModelError| error.to_string();
+    let words = |error: everytree_core::model::ModelError| error.to_string();
     let states = vec![2; n];
     let train = table(&states, batch, 1).unique();
     let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
@@ -122,7 +122,7 @@ pub fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("# {}, and {cores} threads of the processor beside it", single.name());
     println!("family,n,rows,gpu_f64,gpu_f32,cpu_f64,times_faster");
-    let words = |error: everytree::model::ModelError| error.to_string();
+    let words = |error: everytree_core::model::ModelError| error.to_string();
     for (n, rows) in [(16, 1_000_000), (100, 100_000), (500, 4000), (1556, 512)] {
         for family in [Family::Moat, Family::Directed] {
             let states = vec![2; n];

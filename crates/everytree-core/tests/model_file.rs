@@ -1,0 +1,399 @@
+//! The model file: what is written is read, and nothing else gets through.
+
+use everytree_core::blocks::Blocks;
+use everytree_core::file::{
+    Checkpoint, ContentError, FORMAT, FileError, ModelFile, Provenance, Results, TableFacts,
+};
+use everytree_core::forest::Cpu;
+use everytree_core::learn::{
+    Epoch, Family, Found, Plan, Running, Search, Settings, Start, State, Trial, evaluate,
+};
+use everytree_core::model::{
+    Component, Directed, Learnable, Mixture, Moat, Model, OneTree, Pairs, Structure,
+};
+use everytree_core::schema::{Schema, States, Variable};
+use everytree_core::table::Table;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use std::path::Path;
+
+fn example(pairs: Pairs) -> ModelFile {
+    let variable =
+        |name: &str, states: States, missing: bool| Variable { name: name.to_owned(), states, missing };
+    let schema = Schema {
+        variables: vec![
+            variable("smoker", States::Booleans(["no".into(), "yes".into()]), false),
+            variable("visits", States::Integers(vec![-1, 0, 7]), true),
+            variable("dose", States::Reals(vec![0.1, 0.25]), false),
+            variable("Größe, \"cm\"", States::Bins(vec![150.5, 170.0]), false),
+            variable("ward", States::Texts(vec!["A".into(), "B".into()]), false),
+        ],
+        header: true,
+        missing: vec![String::new(), "NA".into()],
+    };
+    let model = match pairs {
+        Pairs::Tables => {
+            let uniform = |k: usize| vec![1.0 / k as f64; k];
+            let states = schema.states();
+            let joints = (0..5).flat_map(|v| (0..v).map(move |u| (u, v)));
+            Moat::from_tables(
+                vec![1.0; 10],
+                states.iter().map(|&k| uniform(k)).collect(),
+                joints.map(|(u, v)| uniform(states[u] * states[v])).collect(),
+            )
+            .unwrap()
+        }
+        _ => Moat::random(schema.states(), pairs, 4).unwrap(),
+    };
+    // A matrix below the diagonal.
+    let edges = (0..25).map(|place| if place / 5 > place % 5 { 0.4 } else { 0.0 }).collect();
+    let facts = TableFacts { rows: 100, unique_rows: 60, fingerprint: "00c0ffee00c0ffee".into() };
+    ModelFile {
+        model: Model::plain(Component::Moat(model)),
+        schema,
+        provenance: Provenance {
+            settings: Some(Settings::paper(5)),
+            precision: Some("f32".into()),
+            train: Some(facts.clone()),
+            valid: Some(facts),
+            results: Some(Results {
+                best_epoch: 1,
+                train_ll: -4.5,
+                valid_ll: -4.625,
+                test_ll: None,
+                history: vec![
+                    Epoch { epoch: 0, train: -5.0, valid: -5.0 },
+                    Epoch { epoch: 1, train: -4.5, valid: -4.625 },
+                ],
+            }),
+            tried: Vec::new(),
+        },
+        edge_posteriors: Some(vec![edges]),
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    for pairs in [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables] {
+        let file = example(pairs);
+        let bytes = file.to_bytes();
+        assert_eq!(bytes, example(pairs).to_bytes(), "the same bytes every time");
+        assert_eq!(ModelFile::from_bytes(&bytes).unwrap(), file);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.everytree");
+    example(Pairs::Lambda).save(&path).unwrap();
+    assert_eq!(ModelFile::load(&path).unwrap(), example(Pairs::Lambda));
+}
+
+fn log_p(model: &Model, row: &[u16]) -> f64 {
+    let mut table = Table::new(&model.blocks().column_states());
+    table.push(row);
+    evaluate(model.mixture(), &model.blocks().unique(&table), &Cpu::<f64>::new()).unwrap().mean
+}
+
+/// Format 1 as the first version wrote it; every later version must read it.
+#[test]
+fn the_golden_file_of_format_1_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-1.everytree");
+    let file = ModelFile::load(&path).unwrap();
+    assert_eq!(file, example(Pairs::Lambda));
+    let found = log_p(&file.model, &[1, 3, 0, 2, 1]);
+    assert!((found - GOLDEN).abs() < 1e-12, "{found}");
+}
+
+/// log p of that row under that model.
+const GOLDEN: f64 = -5.6328297792342905;
+
+/// Two components of the directed family; the first and the last column are one block.
+fn mixture() -> ModelFile {
+    let file = example(Pairs::Lambda);
+    let columns = file.schema.states();
+    let blocks =
+        Blocks::from_combinations(&columns, &[(vec![0, 4], vec![vec![0, 1], vec![1, 0], vec![1, 1]])])
+            .unwrap();
+    let one = |seed: u64| Component::Directed(Directed::random(blocks.states(), seed).unwrap());
+    let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
+    let edge_posteriors = Some(vec![vec![0.125; 16], vec![0.0625; 16]]);
+    ModelFile { model: Model::new(blocks, mixture).unwrap(), edge_posteriors, ..file }
+}
+
+/// Format 2 as the first version that had it wrote it: components, blocks, the directed family.
+#[test]
+fn the_golden_file_of_format_2_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-2.everytree");
+    if std::env::var_os("EVERYTREE_WRITE_GOLDEN").is_some() {
+        mixture().save(&path).unwrap();
+    }
+    let file = ModelFile::load(&path).unwrap();
+    assert_eq!(file, mixture());
+    let found = log_p(&file.model, &[1, 3, 0, 2, 1]);
+    assert!((found - GOLDEN_2).abs() < 1e-12, "{found}");
+}
+
+const GOLDEN_2: f64 = -4.76205948457033;
+
+/// Families of one tree.
+fn trees() -> [ModelFile; 3] {
+    [Structure::Independent, Structure::ChowLiu, Structure::Hidden(3)].map(|structure| {
+        let file = example(Pairs::Lambda);
+        let states = file.schema.states();
+        let one = |seed: u64| Component::Tree(OneTree::random(states.clone(), structure, seed).unwrap());
+        let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
+        let model = Model::new(Blocks::none(&states), mixture).unwrap();
+        ModelFile { model, edge_posteriors: None, ..file }
+    })
+}
+
+#[test]
+fn trees_are_written_and_read() {
+    for (file, family) in trees().into_iter().zip(["independent", "mixture-of-trees", "hclt"]) {
+        assert_eq!(file.model.family(), family);
+        assert_eq!(ModelFile::from_bytes(&file.to_bytes()).unwrap(), file);
+    }
+    let bytes = trees()[1].to_bytes();
+    let refused = |change: &dyn Fn(&mut serde_json::Value), words: &str| {
+        let error = ModelFile::from_bytes(&redescribe(&bytes, change)).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    refused(&|description| description["hidden"] = 3.into(), "hidden states belong to the family hclt");
+    refused(&|description| description["family"] = "hclt".into(), "hidden states belong to the family hclt");
+    // A tree is no forest without edges.
+    refused(&|description| description["family"] = "independent".into(), "");
+}
+
+#[test]
+fn mixtures_that_do_not_fit_are_refused() {
+    let bytes = mixture().to_bytes();
+    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
+        ModelFile::from_bytes(&redescribe(&bytes, change)).unwrap_err()
+    };
+    assert!(matches!(changed(&|d| d["components"] = 0.into()), ContentError::Description(_)));
+    assert!(matches!(changed(&|d| d["components"] = 3.into()), ContentError::Model(_)));
+    assert!(matches!(
+        changed(&|d| d["components"] = 1_000_000_000_000u64.into()),
+        ContentError::Description(_)
+    ));
+    // A schema that is none, before blocks are made of it.
+    for variables in ["[]", r#"[{"name": "a", "states": {"bins": []}, "missing": false}]"#] {
+        let variables: serde_json::Value = serde_json::from_str(variables).unwrap();
+        let error = changed(&|d| d["schema"]["variables"] = variables.clone());
+        assert!(matches!(error, ContentError::Model(_)), "{error}");
+    }
+    assert!(matches!(changed(&|d| d["pairs"] = "lambda".into()), ContentError::Description(_)));
+    assert!(matches!(changed(&|d| d["family"] = "moat".into()), ContentError::Description(_)));
+    assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 9].into()), ContentError::Model(_)));
+    assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 0].into()), ContentError::Model(_)));
+    // A combination twice, out of order, of no state, and none at all.
+    for combinations in [vec![vec![0, 1], vec![0, 1]], vec![vec![1, 0], vec![0, 1]], vec![vec![0, 2]], vec![]]
+    {
+        let error = changed(&|d| d["blocks"][0]["combinations"] = combinations.clone().into());
+        assert!(matches!(error, ContentError::Model(_)), "{combinations:?}: {error}");
+    }
+}
+
+fn content(bytes: &[u8]) -> ContentError {
+    ModelFile::from_bytes(bytes).unwrap_err()
+}
+
+/// The file with its description changed.
+fn redescribed(change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
+    redescribe(&example(Pairs::Lambda).to_bytes(), &change)
+}
+
+fn redescribe(bytes: &[u8], change: &dyn Fn(&mut serde_json::Value)) -> Vec<u8> {
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
+    let mut description: serde_json::Value =
+        serde_json::from_str(header["__metadata__"]["everytree"].as_str().unwrap()).unwrap();
+    change(&mut description);
+    header["__metadata__"]["everytree"] = description.to_string().into();
+    let mut header = header.to_string().into_bytes();
+    header.resize(header.len().next_multiple_of(8), b' ');
+    [&(header.len() as u64).to_le_bytes()[..], &header, &bytes[8 + length..]].concat()
+}
+
+#[test]
+fn damaged_and_foreign_files_are_told_apart() {
+    let bytes = example(Pairs::Lambda).to_bytes();
+    assert!(matches!(content(b""), ContentError::Container(_)));
+    assert!(matches!(content(&bytes[..bytes.len() - 1]), ContentError::Container(_)));
+    assert!(matches!(content(&bytes[..40]), ContentError::Container(_)));
+    assert!(matches!(content(b"PK\x03\x04 a zip file, perhaps, of some length"), ContentError::Container(_)));
+    let header = b"{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}} ";
+    let foreign = [&(header.len() as u64).to_le_bytes()[..], header, &[0; 4]].concat();
+    assert_eq!(content(&foreign), ContentError::Foreign);
+    let newer = redescribed(|d| d["format"] = (FORMAT + 1).into());
+    assert_eq!(
+        content(&newer).to_string(),
+        format!(
+            "format {}, written by version {}; this version reads formats up to {FORMAT}: update everytree",
+            FORMAT + 1,
+            env!("CARGO_PKG_VERSION")
+        )
+    );
+    assert!(matches!(content(&redescribed(|d| d["kind"] = "checkpoint".into())), ContentError::Kind { .. }));
+    assert!(matches!(content(&redescribed(|d| d["family"] = "oak".into())), ContentError::Description(_)));
+    assert!(matches!(content(&redescribed(|d| d["schema"] = 3.into())), ContentError::Description(_)));
+    let shorter = redescribed(|d| drop(d["schema"]["variables"].as_array_mut().unwrap().pop()));
+    assert!(matches!(content(&shorter), ContentError::Model(_)));
+    let disorder = redescribed(|d| d["schema"]["variables"][1]["states"]["integers"] = vec![3, 2, 1].into());
+    assert!(matches!(content(&disorder), ContentError::Model(_)));
+    let twice = redescribed(|d| d["schema"]["variables"][1]["name"] = "smoker".into());
+    assert!(matches!(content(&twice), ContentError::Model(_)));
+    assert!(matches!(content(&redescribed(|d| d["pairs"] = "sinkhorn".into())), ContentError::Tensor { .. }));
+    // The last eight bytes are a parameter.
+    let mut nan = bytes.clone();
+    let end = nan.len();
+    nan[end - 8..].copy_from_slice(&f64::NAN.to_le_bytes());
+    assert!(matches!(content(&nan), ContentError::Tensor { .. }));
+    let missing = ModelFile::load(Path::new("no such file")).unwrap_err();
+    assert!(matches!(missing, FileError::Io { .. }));
+}
+
+/// Changes a whole file at random; the loader may refuse it, or read it, but nothing else.
+fn mutate(bytes: &mut Vec<u8>, rng: &mut Pcg64) {
+    for _ in 0..rng.random_range(1..6) {
+        let place = rng.random_range(0..bytes.len().max(1)).min(bytes.len().saturating_sub(1));
+        // Most of what can go wrong is in the header.
+        let place = if rng.random_bool(0.7) { place % 2048.min(bytes.len()) } else { place };
+        match rng.random_range(0..6) {
+            0 => bytes[place] ^= 1 << rng.random_range(0..8),
+            1 => bytes[place] = rng.random(),
+            2 => bytes.truncate(place.max(1)),
+            3 => bytes.insert(place, rng.random_range(32..127)),
+            4 => drop(bytes.remove(place)),
+            _ => {
+                let end = (place + rng.random_range(1..40)).min(bytes.len());
+                let piece = bytes[place..end].to_vec();
+                let to = rng.random_range(0..bytes.len());
+                bytes.splice(to..to, piece);
+            }
+        }
+        if bytes.is_empty() {
+            bytes.push(0);
+        }
+    }
+}
+
+fn fuzz(seed: u64, rounds: u64) {
+    let mut originals: Vec<Vec<u8>> =
+        [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables].map(|pairs| example(pairs).to_bytes()).into();
+    originals.push(mixture().to_bytes());
+    originals.extend(trees().iter().map(ModelFile::to_bytes));
+    let checkpoint = checkpoint().to_bytes().unwrap();
+    assert!(Checkpoint::from_bytes(&checkpoint).is_ok());
+    for round in 0..rounds {
+        let mut rng = Pcg64::seed_from_u64(seed.wrapping_add(round));
+        let mut bytes = originals[rng.random_range(0..originals.len())].clone();
+        mutate(&mut bytes, &mut rng);
+        let mut damaged = checkpoint.clone();
+        mutate(&mut damaged, &mut rng);
+        if let Ok(read) = Checkpoint::from_bytes(&damaged) {
+            let state = read.search.running.unwrap().state;
+            assert!(state.best_epoch().is_none_or(|best| best.epoch <= state.epochs()));
+        }
+        if let Ok(file) = ModelFile::from_bytes(&bytes) {
+            let cpu = Cpu::<f64>::new();
+            let mixture = file.model.mixture();
+            let mut table = Table::new(mixture.states());
+            table.push(&vec![0; mixture.states().len()]);
+            if let Ok(mut ready) = mixture.ready(&cpu) {
+                let mut out = [0.0];
+                mixture.log_likelihood(&cpu, &mut ready, table.codes(), &mut out).unwrap();
+                assert!(!out[0].is_nan(), "seed {}", seed.wrapping_add(round));
+            }
+        }
+    }
+}
+
+fn checkpoint() -> Checkpoint {
+    let file = mixture();
+    let mut state = State::new(file.model.mixture().clone());
+    state.history = file.provenance.results.unwrap().history;
+    let start =
+        Start { family: Family::Directed, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 0 };
+    let trial = Trial { grouping: 0, components: 2, hidden: 1, look: false };
+    let running = Running { trial, blocks: file.model.blocks().clone(), state };
+    let earlier = example(Pairs::Lambda);
+    let best = Found { model: earlier.model, history: earlier.provenance.results.unwrap().history };
+    let plan = Plan { groupings: vec![vec![vec![0, 4]]], ..Plan::simple(start, 2) };
+    let facts = file.provenance.train.unwrap();
+    Checkpoint {
+        search: Search { plan, tried: Vec::new(), best: Some(best), running: Some(running) },
+        settings: Settings::directed(5),
+        precision: "f32".into(),
+        schema: file.schema,
+        train: facts.clone(),
+        valid: facts,
+        holdout: Some(0.1),
+    }
+}
+
+#[test]
+fn what_is_put_aside_is_taken_up() {
+    let checkpoint = checkpoint();
+    assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap(), checkpoint);
+    // What makes no sense is refused before it is met.
+    let bytes = checkpoint.to_bytes().unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+        Checkpoint::from_bytes(&redescribe(&bytes, change)).unwrap_err()
+    };
+    let tried = r#"[{"trial": {"grouping": 99, "components": 1, "look": true}, "valid": -1.0, "best_epoch": 0, "epochs": 1}]"#;
+    let tried: serde_json::Value = serde_json::from_str(tried).unwrap();
+    assert!(matches!(refused(&|d| d["search"]["tried"] = tried.clone()), ContentError::Description(_)));
+    let many = serde_json::json!({"just": 10_000_000_000_000u64});
+    assert!(matches!(
+        refused(&|d| d["search"]["plan"]["components"] = many.clone()),
+        ContentError::Description(_)
+    ));
+    let none = serde_json::json!([]);
+    assert!(matches!(
+        refused(&|d| d["search"]["best"]["history"] = none.clone()),
+        ContentError::Description(_)
+    ));
+    let nothing = Search { running: None, ..checkpoint.search.clone() };
+    assert_eq!(Checkpoint { search: nothing, ..checkpoint }.to_bytes(), None);
+}
+
+/// The first format knew one fit, and did not say which.
+#[test]
+fn checkpoints_of_format_1_are_read() {
+    let bytes = checkpoint().to_bytes().unwrap();
+    let old = redescribe(&bytes, &|d| {
+        d["format"] = 1.into();
+        d.as_object_mut().unwrap().remove("search");
+        let settings = d["settings"].as_object_mut().unwrap();
+        settings.remove("optimiser");
+        settings.remove("regularisation");
+    });
+    let read = Checkpoint::from_bytes(&old).unwrap();
+    assert_eq!(
+        read.search.running,
+        checkpoint().search.running.map(|running| Running {
+            trial: Trial { grouping: 0, components: 1, hidden: 0, look: false },
+            ..running
+        })
+    );
+    assert_eq!(read.search.best, None);
+}
+
+#[test]
+fn mutated_files_never_panic() {
+    fuzz(0, 20_000);
+}
+
+/// `cargo xtask fuzz` runs this until its time is up.
+#[test]
+#[ignore = "runs for EVERYTREE_FUZZ_SECONDS"]
+fn fuzz_the_loader_for_long() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let seconds = number("EVERYTREE_FUZZ_SECONDS").unwrap_or(60);
+    let mut seed = number("EVERYTREE_FUZZ_SEED").unwrap_or(1) << 32;
+    let begin = std::time::Instant::now();
+    while begin.elapsed().as_secs() < seconds {
+        fuzz(seed, 1000);
+        seed += 1000;
+    }
+    println!("{} files, none of them fatal", seed & 0xffff_ffff);
+}

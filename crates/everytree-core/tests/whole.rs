@@ -1,0 +1,335 @@
+//! Questions to whole models, in columns: mixtures of components over blocks, against enumeration of every row.
+
+mod every;
+
+use everytree_core::blocks::Blocks;
+use everytree_core::infer::{AskedModel, Drawn, Effort, Evidence, InferError, Method, Sampling, Search};
+use everytree_core::model::{Component, Directed, Mixture, Moat, Model, OneTree, Pairs, Structure};
+use everytree_core::table::Table;
+
+const STATES: [usize; 6] = [2, 2, 3, 2, 2, 2];
+
+/// Three components; columns 0, 2 and 5 are one block with unseen combinations, 3 and 4 one with none.
+fn model(family: &str, components: u64, blocks: bool) -> Model {
+    let combinations = vec![
+        (vec![0, 2, 5], vec![vec![0, 0, 1], vec![0, 2, 0], vec![1, 1, 1], vec![1, 2, 0], vec![1, 2, 1]]),
+        (vec![3, 4], vec![vec![0, 0], vec![0, 1], vec![1, 0], vec![1, 1]]),
+    ];
+    let blocks = match blocks {
+        true => Blocks::from_combinations(&STATES, &combinations).unwrap(),
+        false => Blocks::none(&STATES),
+    };
+    let one = |seed: u64| match family {
+        "moat" => Component::Moat(Moat::random(blocks.states(), Pairs::Sinkhorn, seed).unwrap()),
+        "directed" => Component::Directed(Directed::random(blocks.states(), seed).unwrap()),
+        tree => {
+            let structure = match tree {
+                "independent" => Structure::Independent,
+                "trees" => Structure::ChowLiu,
+                _ => Structure::Hidden(3),
+            };
+            Component::Tree(OneTree::random(blocks.states(), structure, seed).unwrap())
+        }
+    };
+    let shares: Vec<f64> = (1..=components).map(|k| k as f64).collect();
+    let mixture = Mixture::new((0..components).map(|k| one(10 + k)).collect(), &shares).unwrap();
+    Model::new(blocks, mixture).unwrap()
+}
+
+fn models() -> Vec<(String, Model)> {
+    let mut models = Vec::new();
+    for family in ["moat", "directed", "independent", "trees", "hidden"] {
+        for (components, blocks) in [(1, true), (3, false), (3, true)] {
+            models.push((format!("{family} {components} {blocks}"), model(family, components, blocks)));
+        }
+    }
+    models
+}
+
+fn some_evidence(which: usize) -> Evidence {
+    let mut evidence = Evidence::none(&STATES);
+    match which {
+        0 => {
+            // One column of a block alone, and one by itself.
+            evidence.set(2, &[2]).unwrap();
+            evidence.set(1, &[0]).unwrap();
+        }
+        1 => {
+            evidence.set(0, &[1]).unwrap();
+            evidence.set(5, &[0]).unwrap();
+            evidence.set(4, &[1]).unwrap();
+        }
+        2 => {
+            evidence.set(2, &[0, 1]).unwrap();
+            evidence.soft(5, &[0.3, 0.8]).unwrap();
+        }
+        _ => {}
+    }
+    evidence
+}
+
+/// Every row with its probability, times the likelihood of the evidence.
+fn by_force(asked: &AskedModel<'_>, evidence: &Evidence) -> (Vec<Vec<u16>>, Vec<f64>) {
+    let rows = every::row(&STATES);
+    let mut table = Table::new(&STATES);
+    rows.iter().for_each(|row| table.push(row));
+    let log_p = asked.log_p(&table).unwrap();
+    let likelihood = |row: &[u16]| -> f64 { (0..6).map(|v| evidence.of(v)[usize::from(row[v])]).product() };
+    let p = rows.iter().zip(log_p).map(|(row, log)| log.exp() * likelihood(row)).collect();
+    (rows, p)
+}
+
+fn posteriors(rows: &[Vec<u16>], p: &[f64]) -> (Vec<Vec<f64>>, f64) {
+    let mut sums: Vec<Vec<f64>> = STATES.iter().map(|&count| vec![0.0; count]).collect();
+    let total: f64 = p.iter().sum();
+    for (row, p) in rows.iter().zip(p) {
+        (0..6).for_each(|v| sums[v][usize::from(row[v])] += p / total);
+    }
+    (sums, total)
+}
+
+#[test]
+fn rows_of_columns_have_probabilities_that_add_up() {
+    for (name, model) in models() {
+        let asked = model.asked().unwrap();
+        let (_, p) = by_force(&asked, &Evidence::none(&STATES));
+        let sum: f64 = p.iter().sum();
+        assert!((sum - 1.0).abs() < 1e-10, "{name}: {sum}");
+    }
+}
+
+#[test]
+fn every_method_answers_in_columns() {
+    for (name, model) in models() {
+        let asked = model.asked().unwrap();
+        for which in 0..4 {
+            let evidence = some_evidence(which);
+            let (rows, p) = by_force(&asked, &evidence);
+            let (expected, total) = posteriors(&rows, &p);
+            for method in [
+                None,
+                Some(Method::Exact),
+                Some(Method::Importance),
+                Some(Method::Collapsed),
+                Some(Method::Tilted),
+                Some(Method::Gibbs),
+                Some(Method::BlockGibbs),
+            ] {
+                let trees = if method == Some(Method::Gibbs) { 4_000 } else { 16_000 };
+                let effort = Effort { trees, tolerance: None, seed: 5, ..Effort::default() };
+                let found = asked.posterior(&evidence, method, effort).unwrap();
+                for (found, expected) in found.states.iter().flatten().zip(expected.iter().flatten()) {
+                    let off = (found.value - expected).abs();
+                    // 5.5 standard errors: some hundred thousand comparisons.
+                    assert!(
+                        off <= 5.5 * found.standard_error + 1e-9,
+                        "{name} {which} {method:?}: {found:?} {expected}"
+                    );
+                }
+                let log = found.log_evidence;
+                assert!((log.value - total.ln()).abs() <= 5.5 * log.standard_error + 1e-9, "{name}: {log:?}");
+            }
+            for operations in [1e11, 0.0] {
+                let effort = Effort { operations, tolerance: Some(0.01), ..Effort::default() };
+                let log = asked.log_evidence(&evidence, effort).unwrap();
+                assert!((log.value - total.ln()).abs() <= 5.5 * log.standard_error + 1e-9, "{name}: {log:?}");
+            }
+        }
+    }
+}
+
+/// Over many seeds, intervals cover as often as they say: the errors of components and of their weights are both in them.
+#[test]
+fn intervals_cover_what_they_say() {
+    let model = model("directed", 3, true);
+    let asked = model.asked().unwrap();
+    let evidence = some_evidence(0);
+    let (rows, p) = by_force(&asked, &evidence);
+    let (expected, _) = posteriors(&rows, &p);
+    const SEEDS: usize = 200;
+    let mut covered = 0;
+    for seed in 0..SEEDS {
+        let effort =
+            Effort { trees: 2048, tolerance: None, seed: seed as u64, operations: 0.0, ..Effort::default() };
+        let found = asked.posterior(&evidence, Some(Method::Tilted), effort).unwrap();
+        let one = found.states[5][1];
+        covered += usize::from((one.value - expected[5][1]).abs() <= 1.96 * one.standard_error);
+    }
+    // 95 % of 200, five binomial standard deviations down; all of them at most but two.
+    assert!((174..=199).contains(&covered), "{covered}");
+}
+
+/// Edges are probabilities over components: a root or a parent for everyone, or one edge less than there are blocks.
+#[test]
+fn edges_add_up_over_components() {
+    for (name, model) in models() {
+        let asked = model.asked().unwrap();
+        let n = model.blocks().blocks().len() as f64;
+        for operations in [1e11, 0.0] {
+            let effort = Effort { operations, ..Effort::default() };
+            let found = asked.edges(&some_evidence(1), effort).unwrap();
+            let sum: f64 = (0..found.edges.len())
+                .filter(|place| !name.starts_with("moat") || place / n as usize > place % n as usize)
+                .map(|place| found.edges[place].value)
+                .sum();
+            let expected = if name.starts_with("moat") { n - 1.0 } else { n };
+            assert!((sum - expected).abs() < 1e-6, "{name}: {sum}");
+        }
+    }
+}
+
+#[test]
+fn samples_follow_the_distribution_over_rows() {
+    const ROWS: usize = 20_000;
+    for (name, model) in models() {
+        let asked = model.asked().unwrap();
+        for which in [0, 2, 3] {
+            let evidence = some_evidence(which);
+            let (rows, p) = by_force(&asked, &evidence);
+            let total: f64 = p.iter().sum();
+            for operations in [1e11, 0.0] {
+                let (drawn, how) = asked.sample(&evidence, ROWS, Sampling { seed: 4, operations }).unwrap();
+                if which == 3 || operations > 0.0 {
+                    assert_eq!(how, Drawn::Exactly, "{name}");
+                }
+                let mut counts = std::collections::HashMap::new();
+                drawn.iter().for_each(|row| *counts.entry(row.clone()).or_insert(0usize) += 1);
+                // Chi-square over the rows with enough in them; the others together.
+                let (mut square, mut cells, mut rest, mut rest_expected) = (0.0, 0usize, 0.0, 0.0);
+                for (row, p) in rows.iter().zip(&p) {
+                    let expected = ROWS as f64 * p / total;
+                    let found = counts.get(row).copied().unwrap_or(0) as f64;
+                    assert!(expected > 0.0 || found == 0.0, "{name}: an impossible row");
+                    if expected >= 5.0 {
+                        square += (found - expected).powi(2) / expected;
+                        cells += 1;
+                    } else {
+                        rest += found;
+                        rest_expected += expected;
+                    }
+                }
+                square += (rest - rest_expected).powi(2) / rest_expected.max(1.0);
+                let freedom = cells as f64;
+                // Six standard deviations; pools and estimated shares of components are off by a little more.
+                let room = 6.0 * (2.0 * freedom).sqrt() + if how == Drawn::Exactly { 0.0 } else { 40.0 };
+                assert!(square < freedom + room, "{name} {which} {operations}: {square} of {freedom}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_most_probable_rows_are_found() {
+    for (name, model) in models() {
+        let asked = model.asked().unwrap();
+        for which in 0..4 {
+            let evidence = some_evidence(which);
+            let (rows, p) = by_force(&asked, &evidence);
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            order.sort_by(|a, b| p[*b].total_cmp(&p[*a]));
+            let found = asked.most_probable(&evidence, 4, Search::default()).unwrap();
+            assert_eq!(found.len(), 4);
+            for (place, found) in found.iter().enumerate() {
+                assert!(found.proven);
+                let at = rows.iter().position(|row| *row == found.row).unwrap();
+                // Rows that share a state are equally probable: any order of them will do.
+                assert!((p[at] / p[order[place]] - 1.0).abs() < 1e-9, "{name} {which} {place}");
+            }
+            let searched =
+                asked.most_probable(&evidence, 1, Search { operations: 0.0, ..Search::default() }).unwrap();
+            // One tree whose variables are all observed knows its best row.
+            let proven = ["independent 1 true", "trees 1 true"].contains(&&*name);
+            assert_eq!(searched[0].proven, proven, "{name} {which}");
+            assert!((searched[0].log_p - found[0].log_p).abs() < 1e-9, "{name} {which}");
+        }
+    }
+}
+
+#[test]
+fn figures_are_those_of_the_distribution() {
+    for (name, model) in models() {
+        let asked = model.asked().unwrap();
+        let (rows, p) = by_force(&asked, &Evidence::none(&STATES));
+        let entropy: f64 = p.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+        let other = self::model("directed", 3, true);
+        let other = other.asked().unwrap();
+        let (_, q) = by_force(&other, &Evidence::none(&STATES));
+        let divergence: f64 = p.iter().zip(&q).map(|(p, q)| p * (p / q).ln()).sum();
+        for operations in [1e11, 0.0] {
+            let effort = Effort { operations, tolerance: Some(0.01), ..Effort::default() };
+            let close = |found: everytree_core::infer::Estimate, expected: f64, what: &str| {
+                let off = (found.value - expected).abs();
+                assert!(off <= 5.0 * found.standard_error + 1e-9, "{name} {what}: {found:?} {expected}");
+            };
+            close(asked.entropy(effort).unwrap(), entropy, "entropy");
+            close(asked.divergence(&other, &|row| row.to_vec(), effort).unwrap(), divergence, "divergence");
+            // Within a block, between two blocks, and columns by themselves.
+            for (u, v) in [(0, 5), (2, 4), (1, 3)] {
+                let mut joint = vec![0.0; STATES[u] * STATES[v]];
+                for (row, p) in rows.iter().zip(&p) {
+                    joint[usize::from(row[u]) * STATES[v] + usize::from(row[v])] += p;
+                }
+                let left: Vec<f64> = joint.chunks(STATES[v]).map(|line| line.iter().sum()).collect();
+                let right: Vec<f64> =
+                    (0..STATES[v]).map(|b| joint.iter().skip(b).step_by(STATES[v]).sum()).collect();
+                let expected: f64 = joint
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, p)| **p > 0.0)
+                    .map(|(place, p)| p * (p / (left[place / STATES[v]] * right[place % STATES[v]])).ln())
+                    .sum();
+                let effort = Effort { tolerance: Some(0.002), ..effort };
+                close(asked.mutual_information(u, v, effort).unwrap(), expected, "information");
+            }
+        }
+    }
+}
+
+/// A large block: what shares a state is counted by subtraction instead of listed.
+#[test]
+fn large_blocks_count_what_they_do_not_list() {
+    let states = vec![2; 14];
+    let seen: Vec<Vec<u16>> =
+        (0..5u16).map(|k| (0..13).map(|v| u16::from((v * (k + 2)) % 3 == 0)).collect()).collect();
+    let mut seen = seen;
+    seen.sort();
+    seen.dedup();
+    let blocks = Blocks::from_combinations(&states, &[((0..13).collect(), seen)]).unwrap();
+    let component = Component::Directed(Directed::random(blocks.states(), 3).unwrap());
+    let model = Model::new(blocks, Mixture::one(component)).unwrap();
+    let asked = model.asked().unwrap();
+    let mut evidence = Evidence::none(&states);
+    evidence.set(0, &[1]).unwrap();
+    evidence.soft(4, &[0.25, 0.5]).unwrap();
+    let rows = every::row(&states);
+    let mut table = Table::new(&states);
+    rows.iter().for_each(|row| table.push(row));
+    let log_p = asked.log_p(&table).unwrap();
+    let mut expected = vec![[0.0; 2]; 14];
+    let mut total = 0.0;
+    for (row, log) in rows.iter().zip(&log_p) {
+        let p: f64 = log.exp() * (0..14).map(|v| evidence.of(v)[usize::from(row[v])]).product::<f64>();
+        total += p;
+        (0..14).for_each(|v| expected[v][usize::from(row[v])] += p);
+    }
+    let found = asked.posterior(&evidence, Some(Method::Exact), Effort::default()).unwrap();
+    for (v, found) in found.states.iter().enumerate() {
+        assert!((found[1].value - expected[v][1] / total).abs() < 1e-9, "{v}");
+    }
+    assert!((found.log_evidence.value - total.ln()).abs() < 1e-9);
+}
+
+#[test]
+fn evidence_that_no_row_has_is_told() {
+    let model = model("directed", 3, true);
+    let asked = model.asked().unwrap();
+    let mut nothing = Evidence::none(&STATES);
+    nothing.soft(0, &[0.0, 0.0]).unwrap();
+    for method in [None, Some(Method::Exact), Some(Method::Tilted)] {
+        let refused = asked.posterior(&nothing, method, Effort::default()).unwrap_err();
+        assert!(matches!(refused, InferError::Impossible | InferError::Unexplained { .. }), "{refused}");
+    }
+    let other = Evidence::none(&[2, 2]);
+    let refused = asked.posterior(&other, None, Effort::default()).unwrap_err();
+    assert_eq!(refused, InferError::Variables { found: 2, expected: 6 });
+}

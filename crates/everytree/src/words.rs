@@ -1,0 +1,61 @@
+//! Numbers and notices in words.
+
+use everytree_core::scan::Notice;
+
+/// A notice in words.
+pub fn say(notice: &Notice) -> String {
+    match notice {
+        Notice::Binned { column, numbers, or_more, bins } => {
+            let more = if *or_more { "more than " } else { "" };
+            format!(
+                "column {column:?}: {more}{} different numbers, cut into {bins} quantile bins",
+                count(*numbers)
+            )
+        }
+        Notice::Missing { cells, columns } => {
+            let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
+            format!("{cells} in {columns}: \"missing\" is one more state there")
+        }
+        Notice::Unobserved { cells, columns } => {
+            let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
+            format!("{cells} in {columns}: not observed, and summed out")
+        }
+        Notice::Constant { columns } => {
+            let names: Vec<String> = columns.iter().take(8).map(|name| format!("{name:?}")).collect();
+            let more = if columns.len() > 8 { ", …" } else { "" };
+            format!("constant: {} ({}{more})", plural(columns.len(), "column"), names.join(", "))
+        }
+    }
+}
+
+/// A number with its thousands apart.
+pub fn count(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// So many of these.
+pub fn plural(number: usize, what: &str) -> String {
+    format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        for (number, text) in
+            [(0, "0"), (999, "999"), (1000, "1,000"), (291_326, "291,326"), (1_234_567, "1,234,567")]
+        {
+            assert_eq!(count(number), text);
+        }
+    }
+}
