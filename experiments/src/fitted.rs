@@ -2,10 +2,10 @@
 
 use crate::table1::program;
 use anyhow::{Result, bail};
+use everytree_core::data::Table;
 use everytree_core::file::ModelFile;
 use everytree_core::infer::Evidence;
 use everytree_core::model::{AskedComponent, Density};
-use everytree_core::table::Table;
 use everytree_read::{CellRules, ReadSettings, read_table};
 use rand::{RngExt, SeedableRng};
 use std::path::Path;

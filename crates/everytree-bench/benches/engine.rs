@@ -5,8 +5,9 @@
 use everytree_bench::{
     COLUMNS, best, gemm_rate, library_seconds, names, on_threads, operations, thread_counts,
 };
-use everytree_core::forest::{Backend, Codes, Counts, Cpu, Tables};
-use everytree_core::spanning::{Elimination, Kind, Real};
+use everytree_core::data::Codes;
+use everytree_core::forest::{Backend, Counts, Cpu, Precision, Tables};
+use everytree_core::spanning::{Elimination, Kind};
 use faer::traits::ComplexField;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -24,7 +25,7 @@ fn rows(n: usize, threads: usize) -> usize {
 }
 
 /// Seconds a row for value alone and for both.
-fn kernel<T: Real>(kind: Kind, n: usize, rows: usize) -> (f64, f64) {
+fn kernel<T: Precision>(kind: Kind, n: usize, rows: usize) -> (f64, f64) {
     let mut rng = Pcg64::seed_from_u64(1);
     let rates: Vec<T> = (0..rows * n * n).map(|_| T::from_f64(rng.random_range(0.01..1.0))).collect();
     let elimination = Elimination::<T>::new(kind, n).expect("a size");
@@ -36,7 +37,7 @@ fn kernel<T: Real>(kind: Kind, n: usize, rows: usize) -> (f64, f64) {
 }
 
 /// The same through tables of `states` states and codes, with the counts added up.
-fn backend<T: Real>(kind: Kind, n: usize, rows: usize, states: usize, keep: bool) -> (f64, f64) {
+fn backend<T: Precision>(kind: Kind, n: usize, rows: usize, states: usize, keep: bool) -> (f64, f64) {
     let mut rng = Pcg64::seed_from_u64(1);
     let tables =
         Tables::build(kind, &vec![states; n], |_, _, _, _| rng.random_range(0.01..1.0)).expect("tables");
@@ -78,7 +79,7 @@ fn goals(
     goals
 }
 
-fn measure<T: Real + ComplexField>(n: usize, threads: usize, all: bool) {
+fn measure<T: Precision + ComplexField>(n: usize, threads: usize, all: bool) {
     let gemm = gemm_rate::<T>(n, threads);
     for kind in [Kind::Undirected, Kind::Directed] {
         let faer = library_seconds::<T>(kind, n, threads);

@@ -5,11 +5,11 @@
 //! their columns. Profiles are near to each other (weak ties between columns) or far apart (strong ties): the stronger the
 //! ties, the fewer random trees explain the evidence. Prints CSV.
 
+use everytree_core::data::Table;
 use everytree_core::infer::{
     Effort, Evidence, Method, Sampling, Search, most_probable, posterior, posterior_by_what_fits, sample,
 };
 use everytree_core::model::{Density, Moat, PairCounts, Pairs};
-use everytree_core::table::Table;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::time::Instant;

@@ -3,10 +3,10 @@
 //! Prints CSV. `pytorch_us` is the step of the published PyTorch code on two CPU cores, measured elsewhere.
 
 use everytree_bench::{on_threads, thread_counts};
+use everytree_core::data::{Table, Unique};
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{Data, Progress, Settings, State, Watch};
 use everytree_core::model::{Moat, PairCounts, Pairs};
-use everytree_core::table::{Table, Unique};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::ops::ControlFlow;

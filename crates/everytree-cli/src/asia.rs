@@ -1,7 +1,7 @@
 //! The chest-clinic network "Asia" of Lauritzen and Spiegelhalter (1988), with their probabilities.
 
-use everytree_core::schema::{Schema, States, Variable};
-use everytree_core::table::Table;
+use everytree_core::data::Table;
+use everytree_core::data::{Schema, States, Variable};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

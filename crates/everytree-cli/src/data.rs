@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use everytree_core::scan::{MissingCells, ScanSettings};
+use everytree_core::data::scan::{MissingCells, ScanSettings};
 use everytree_read::{FileFacts, Header, ReadSettings};
 use flate2::Compression;
 use flate2::write::GzEncoder;

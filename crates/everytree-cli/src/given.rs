@@ -5,9 +5,9 @@ use crate::data::use_threads;
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use everytree::{Labels, column, state, unknown};
+use everytree_core::data::{Encoder, Schema};
 use everytree_core::file::ModelFile;
 use everytree_core::infer::{Evidence, InferError};
-use everytree_core::schema::{Encoder, Schema};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::io::Write;
@@ -114,7 +114,7 @@ pub fn split<'a>(schema: &Schema, text: &'a str) -> Option<(&'a str, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everytree_core::schema::{States, Variable};
+    use everytree_core::data::{States, Variable};
 
     fn schema() -> Schema {
         let variable = |name: &str, states, missing| Variable { name: name.to_owned(), states, missing };

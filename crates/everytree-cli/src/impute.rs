@@ -4,10 +4,10 @@ use crate::Outcome;
 use crate::data::{Format, TextArguments, Unknown, compressed, say_ignored, use_threads};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use everytree::{Filled, Holes, How, Imputation, count, plural};
+use everytree::{Filled, How, Imputation, IncompleteRows, count, plural};
+use everytree_core::data::Schema;
 use everytree_core::file::{ModelFile, write_through};
 use everytree_core::infer::Estimate;
-use everytree_core::schema::Schema;
 use everytree_read::{Fill, copy_filled};
 use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
 use rayon::prelude::*;
@@ -82,8 +82,8 @@ impl Impute {
             unknown_is_unobserved: self.unknown == Unknown::Unobserved,
             seed: self.seed,
         };
-        let Holes { rows: holes, facts, never_seen } =
-            imputation.holes((&self.data).into(), &file.schema, &self.text.settings())?;
+        let Missing { rows: holes, facts, never_seen } =
+            imputation.incomplete_rows((&self.data).into(), &file.schema, &self.text.settings())?;
         let rows = facts.rows;
         say_ignored(&self.data, &facts);
         for (v, &cells) in never_seen.iter().enumerate().filter(|(_, cells)| **cells > 0) {

@@ -5,10 +5,10 @@ use anyhow::Result;
 use clap::Args;
 use everytree::{Edge, Labels, count, edge_probabilities, edges_of, names, plural, ranked, yes_or_no};
 use everytree_core::blocks::Block;
+use everytree_core::data::Schema;
 use everytree_core::file::{ModelFile, Provenance};
 use everytree_core::learn::{ALL_ROWS, Optimiser};
 use everytree_core::model::{AskedComponent, Component, EdgeTables, Learnable, Structure};
-use everytree_core::schema::Schema;
 use everytree_core::spanning::Kind;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -94,7 +94,7 @@ impl Inspect {
     }
 
     fn object(&self, file: &ModelFile, edges: &[Edge], tables: Option<&Explained>) -> Result<Value> {
-        let variable = |v: &everytree_core::schema::Variable| {
+        let variable = |v: &everytree_core::data::Variable| {
             let mut entry = json!({"name": v.name, "states": v.labels()});
             if v.missing {
                 entry["missing"] = json!(true);

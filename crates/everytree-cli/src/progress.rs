@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use everytree::{count, plural};
+use everytree_core::data::Schema;
 use everytree_core::file::{Checkpoint, FileError, TableFacts};
 use everytree_core::learn::{Progress, Search, Settings, Trial, WatchSearch};
-use everytree_core::schema::Schema;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;

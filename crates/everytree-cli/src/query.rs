@@ -7,8 +7,8 @@ use clap::{Args, ValueEnum};
 use everytree::{
     Answer, Target, TreeEdge, all_unknown, all_values, answers, column, count, names, state, tree_edges,
 };
+use everytree_core::data::{Encoder, Schema};
 use everytree_core::infer::{EdgePosterior, Effort, Evidence, Method, Posterior};
-use everytree_core::schema::{Encoder, Schema};
 use serde_json::{Value, json};
 use std::io::Write;
 

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::{Together, column, matching};
-use everytree_core::schema::Schema;
+use everytree_core::data::Schema;
 use std::path::{Path, PathBuf};
 
 /// Which columns are taken as one variable.

@@ -8,7 +8,7 @@ mod search;
 
 pub use search::{Limits, exclusive, informative};
 
-use crate::table::{Holes, Table, Unique};
+use crate::data::{Missing, Table, Unique};
 use std::collections::HashMap;
 use thiserror::Error;
 
@@ -166,7 +166,7 @@ impl Blocks {
         states: &[usize],
         groups: &[Vec<usize>],
         table: &Table,
-        holes: &Holes,
+        holes: &Missing,
     ) -> Result<Self, BlocksError> {
         Self::seen_in(states, groups, |block| {
             let whole = |row: &usize| !holes.of(*row).iter().any(|column| block.columns.contains(column));

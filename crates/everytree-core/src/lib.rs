@@ -2,7 +2,7 @@
 //!
 //! From a table to a model and its likelihoods:
 //!
-//! - [`schema`], [`scan`], [`table`]: names, states and labels; encoded rows. (Files are read by the crate `everytree-read`.)
+//! - [`data`]: names, states and labels; encoded rows, missing values and weights. (Files are read by the crate `everytree-read`.)
 //! - [`model`]: distributions over rows. [`model::Moat`] is the family of the paper.
 //! - [`infer`]: posteriors, samples and most probable rows given what is known.
 //! - [`learn`]: mini-batches, Adam, validation, checkpoints.
@@ -40,16 +40,11 @@
 //! ```
 
 pub mod blocks;
+pub mod data;
 pub mod file;
 pub mod forest;
 pub mod infer;
 pub mod learn;
-mod logs;
 pub mod model;
-mod offsets;
-mod pool;
-pub mod scan;
-pub mod schema;
 pub mod spanning;
-mod stream;
-pub mod table;
+mod util;

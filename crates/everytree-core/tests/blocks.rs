@@ -3,7 +3,7 @@
 mod every;
 
 use everytree_core::blocks::{Blocks, BlocksError, Limits, exclusive, informative};
-use everytree_core::table::{Holes, Table};
+use everytree_core::data::{Missing, Table};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ fn groups_that_are_none_are_refused() {
     (0..2000u16).for_each(|i| many.push(&[i % 64, i / 64]));
     let refused = Blocks::new(&[64, 64], &[vec![0, 1]], &many.unique()).unwrap_err();
     assert_eq!(refused, BlocksError::TooManySeen { column: 0, states: 2000 });
-    let mut holes = Holes::default();
+    let mut holes = Missing::default();
     holes.push(0, vec![3]);
     let refused = Blocks::observed(&STATES, &[vec![2, 3]], &data.table, &holes).unwrap_err();
     assert_eq!((refused.clone(), refused.column()), (BlocksError::NeverSeen(2), 2));

@@ -3,13 +3,14 @@
 mod every;
 mod oracle;
 
-use everytree_core::forest::{Backend, Codes, Cpu};
+use everytree_core::data::Codes;
+use everytree_core::data::{Table, Unique};
+use everytree_core::forest::{Backend, Cpu};
 use everytree_core::learn::{Family, Start};
 use everytree_core::model::{
     Component, Directed, Learnable, Mixture, Moat, Numbers, PairCounts, Pairs, Regularisation, clusters,
 };
 use everytree_core::spanning::Kind;
-use everytree_core::table::{Table, Unique};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 

@@ -1,13 +1,14 @@
 //! Machines that make steps by themselves: what they take and give back, steps that they cannot vouch for, and what is left when they
 //! fail.
 
-use everytree_core::forest::{Backend, Codes, Counts, Cpu, ForestError, Summary, Tables};
+use everytree_core::data::Codes;
+use everytree_core::data::{Table, Unique};
+use everytree_core::forest::{Backend, Counts, Cpu, ForestError, Summary, Tables};
 use everytree_core::learn::{
     Adam, Engine, Family, LearnError, Optimiser, Plan, Rows, Search, Settings, Start, Step, Steps,
     WatchSearch, log_likelihoods,
 };
 use everytree_core::model::{Component, Mixture, ModelError, Pairs, Regularisation, Unseen};
-use everytree_core::table::{Table, Unique};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::cell::RefCell;

@@ -3,8 +3,9 @@
 
 mod oracle;
 
-use everytree_core::forest::{Backend, Codes, Counts, Cpu, ForestError, Tables};
-use everytree_core::spanning::{Elimination, Kind, Level, Real};
+use everytree_core::data::Codes;
+use everytree_core::forest::{Backend, Counts, Cpu, ForestError, Precision, Tables};
+use everytree_core::spanning::{Elimination, Kind, Level};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -76,7 +77,7 @@ fn every_count(tables: &Tables, counts: &Counts) -> Vec<f64> {
     all
 }
 
-fn run<T: Real>(cpu: &Cpu<T>, tables: &Tables, codes: &[u8], weights: &[f64]) -> (Vec<f64>, Counts) {
+fn run<T: Precision>(cpu: &Cpu<T>, tables: &Tables, codes: &[u8], weights: &[f64]) -> (Vec<f64>, Counts) {
     let prepared = cpu.prepare(tables);
     let mut trace = cpu.trace();
     let mut log = vec![0.0; weights.len()];
@@ -87,7 +88,7 @@ fn run<T: Real>(cpu: &Cpu<T>, tables: &Tables, codes: &[u8], weights: &[f64]) ->
     (log, counts)
 }
 
-fn compare<T: Real>(kind: Kind, states: &[usize], rows: usize, tolerance: f64) {
+fn compare<T: Precision>(kind: Kind, states: &[usize], rows: usize, tolerance: f64) {
     let (tables, codes) = example(kind, states, rows, states.len() as u64);
     let mut rng = Pcg64::seed_from_u64(5);
     let weights: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..3.0)).collect();

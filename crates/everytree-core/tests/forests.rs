@@ -4,7 +4,7 @@
 mod every;
 mod oracle;
 
-use everytree_core::forest::Codes;
+use everytree_core::data::Codes;
 use everytree_core::infer::{
     Effort, Evidence, Method, Sampling, Search, edges, log_evidence, most_probable, posterior, sample,
 };

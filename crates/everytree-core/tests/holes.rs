@@ -1,5 +1,6 @@
 //! Learning from rows with cells that were not observed.
 
+use everytree_core::data::{Missing, Table};
 use everytree_core::forest::Cpu;
 use everytree_core::infer::Sampling;
 use everytree_core::infer::{Effort, Evidence};
@@ -7,7 +8,6 @@ use everytree_core::learn::{
     Family, HowMany, Plan, Rows, Search, Settings, Start, evaluate, evaluate_observed,
 };
 use everytree_core::model::{Component, Directed, Model, Pairs};
-use everytree_core::table::{Holes, Table};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -31,9 +31,9 @@ fn draw(count: usize, seed: u64) -> Table {
 }
 
 /// A fifth of the cells was not observed.
-fn punch(table: &Table, seed: u64) -> (Table, Holes) {
+fn punch(table: &Table, seed: u64) -> (Table, Missing) {
     let mut rng = Pcg64::seed_from_u64(seed);
-    let (mut punched, mut holes) = (Table::new(&STATES), Holes::default());
+    let (mut punched, mut holes) = (Table::new(&STATES), Missing::default());
     for row in 0..table.rows() {
         let hidden: Vec<usize> = (0..8).filter(|_| rng.random_bool(0.2)).collect();
         let codes: Vec<u16> =
@@ -67,7 +67,7 @@ fn test_of(search: &Search) -> f64 {
 }
 
 /// Every hole filled with the most frequent value of its column.
-fn by_mode(table: &Table, holes: &Holes) -> Table {
+fn by_mode(table: &Table, holes: &Missing) -> Table {
     let mode = |v: usize| {
         let mut counts = vec![0usize; STATES[v]];
         (0..table.rows())
@@ -91,7 +91,7 @@ fn summing_out_beats_leaving_out_and_filling_in() {
     let rows = Rows { holes: [&train_holes, &valid_holes], ..Rows::complete(&train, &valid, &STATES) };
     let summed_out = test_of(&learn(rows, 1));
 
-    let whole = |table: &Table, holes: &Holes| {
+    let whole = |table: &Table, holes: &Missing| {
         table.select((0..table.rows()).filter(|&row| holes.of(row).is_empty()))
     };
     let (complete, complete_valid) = (whole(&train, &train_holes), whole(&valid, &valid_holes));

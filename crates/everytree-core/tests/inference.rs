@@ -3,12 +3,12 @@
 mod every;
 mod oracle;
 
+use everytree_core::data::Table;
 use everytree_core::infer::{
     Drawn, Effort, Evidence, InferError, Method, Sampling, Search, edges, log_evidence, most_probable,
     posterior, posterior_by_what_fits, sample, weighted_trees,
 };
 use everytree_core::model::{Density, Moat, Pairs};
-use everytree_core::table::Table;
 use rand::{RngExt, SeedableRng};
 
 const STATES: [usize; 6] = [2, 3, 2, 2, 4, 2];

@@ -2,12 +2,12 @@
 
 mod every;
 
+use everytree_core::data::{Table, Unique};
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{
     Data, Ended, Engine, LearnError, Settings, SettingsError, State, Watch, evaluate,
 };
 use everytree_core::model::{Learnable, Moat, PairCounts, Pairs};
-use everytree_core::table::{Table, Unique};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 

@@ -1,9 +1,8 @@
 //! The family of the paper: normalised, differentiated right, and what its theorems say.
 
-use everytree_core::forest::Cpu;
+use everytree_core::data::Table;
+use everytree_core::forest::{Cpu, Precision};
 use everytree_core::model::{Learnable, Moat, ModelError, PairCounts, Pairs};
-use everytree_core::spanning::Real;
-use everytree_core::table::Table;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -21,14 +20,14 @@ fn all_rows(states: &[usize]) -> Table {
     }
 }
 
-fn log_likelihood<T: Real>(moat: &Moat, table: &Table) -> Vec<f64> {
+fn log_likelihood<T: Precision>(moat: &Moat, table: &Table) -> Vec<f64> {
     let cpu = Cpu::<T>::new();
     let mut out = vec![0.0; table.rows()];
     moat.log_likelihood(&cpu, &mut moat.ready(&cpu).unwrap(), table.codes(), &mut out).unwrap();
     out
 }
 
-fn sum<T: Real>(moat: &Moat) -> f64 {
+fn sum<T: Precision>(moat: &Moat) -> f64 {
     log_likelihood::<T>(moat, &all_rows(moat.states())).iter().map(|log| log.exp()).sum()
 }
 

@@ -1,6 +1,8 @@
 //! The model file: what is written is read, and nothing else gets through.
 
 use everytree_core::blocks::Blocks;
+use everytree_core::data::Table;
+use everytree_core::data::{Schema, States, Variable};
 use everytree_core::file::{
     Checkpoint, ContentError, FORMAT, FileError, ModelFile, Provenance, Results, TableFacts,
 };
@@ -11,8 +13,6 @@ use everytree_core::learn::{
 use everytree_core::model::{
     Component, Directed, Learnable, Mixture, Moat, Model, OneTree, Pairs, Structure,
 };
-use everytree_core::schema::{Schema, States, Variable};
-use everytree_core::table::Table;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::path::Path;

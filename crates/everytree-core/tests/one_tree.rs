@@ -3,7 +3,9 @@
 
 mod every;
 
-use everytree_core::forest::{Codes, Cpu};
+use everytree_core::data::Codes;
+use everytree_core::data::{Table, Unique};
+use everytree_core::forest::Cpu;
 use everytree_core::infer::Messages;
 use everytree_core::learn::{Family, HowMany, Plan, Rows, Search, Settings, Start, evaluate};
 use everytree_core::model::{
@@ -11,7 +13,6 @@ use everytree_core::model::{
     Regularisation, Structure,
 };
 use everytree_core::spanning::RootedForest;
-use everytree_core::table::{Table, Unique};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 

@@ -2,6 +2,8 @@
 
 mod every;
 
+use everytree_core::data::Schema;
+use everytree_core::data::Table;
 use everytree_core::file::{Checkpoint, TableFacts};
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{
@@ -9,8 +11,6 @@ use everytree_core::learn::{
     Start, State, Trial, Tried, WatchSearch, edge_posteriors, evaluate,
 };
 use everytree_core::model::{Component, Learnable, Mixture, Numbers, Pairs, Regularisation, Unseen};
-use everytree_core::schema::Schema;
-use everytree_core::table::Table;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::ops::ControlFlow;

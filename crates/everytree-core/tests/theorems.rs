@@ -3,10 +3,10 @@
 mod every;
 mod oracle;
 
+use everytree_core::data::Table;
 use everytree_core::infer::{Evidence, FieldModel, Search, most_probable};
 use everytree_core::model::{Density, Moat, Pairs};
 use everytree_core::spanning::Kind;
-use everytree_core::table::Table;
 use num_rational::BigRational;
 use num_traits::{FromPrimitive, One, Signed, ToPrimitive, Zero};
 use rand::{RngExt, SeedableRng};

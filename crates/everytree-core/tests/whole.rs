@@ -3,9 +3,9 @@
 mod every;
 
 use everytree_core::blocks::Blocks;
+use everytree_core::data::Table;
 use everytree_core::infer::{AskedModel, Drawn, Effort, Evidence, InferError, Method, Sampling, Search};
 use everytree_core::model::{Component, Directed, Mixture, Moat, Model, OneTree, Pairs, Structure};
-use everytree_core::table::Table;
 
 const STATES: [usize; 6] = [2, 2, 3, 2, 2, 2];
 

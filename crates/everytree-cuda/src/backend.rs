@@ -4,8 +4,9 @@ use crate::engine::{Cuda, CudaError, failed};
 use crate::forest::{Look, Shape, Space};
 use crate::real::CudaReal;
 use crate::space::Memory;
+use everytree_core::data::Codes;
 use everytree_core::forest::{
-    Backend, Codes, Counts, ForestError, Summary, Tables, check_length, check_weights, one_row,
+    Backend, Counts, ForestError, Summary, Tables, check_length, check_weights, one_row,
 };
 use everytree_core::spanning::Kind;
 use rayon::prelude::*;

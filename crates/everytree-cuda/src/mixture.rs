@@ -4,10 +4,10 @@ use crate::engine::{Cuda, CudaError, threads};
 use crate::forest::{Look, MOST_STATES, Prior, Shape, Space};
 use crate::real::CudaReal;
 use crate::space::Memory;
-use everytree_core::forest::Codes;
+use everytree_core::data::Codes;
+use everytree_core::data::Table;
 use everytree_core::model::{Component, Learnable, Mixture, Numbers, Pairs};
 use everytree_core::spanning::Kind;
-use everytree_core::table::Table;
 use rayon::prelude::*;
 
 /// Numbers that the maximum of all weights is found from.

@@ -8,10 +8,10 @@ use crate::forest::FEW_ROWS;
 use crate::mixture::{Family, Rows, Whole, states_of};
 use crate::real::CudaReal;
 use crate::space::Memory;
+use everytree_core::data::{Table, Unique};
 use everytree_core::forest::ForestError;
 use everytree_core::learn::{Adam, Engine, Settings, Step, Steps};
 use everytree_core::model::{Component, Learnable, Mixture, ModelError, Numbers, Regularisation, Unseen};
-use everytree_core::table::{Table, Unique};
 
 /// What the host hears: doubt, the log-likelihood, and then the weights of all components.
 const TOLD: usize = 2;

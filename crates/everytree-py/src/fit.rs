@@ -9,9 +9,9 @@ use everytree::{
     DeviceChoice, Fitted, HowToLearn, Inputs, Machine, Recipe, Tables, Together, column, matching, plural,
     refit, run, say,
 };
+use everytree_core::data::Schema;
+use everytree_core::data::scan::{MissingCells, ScanSettings};
 use everytree_core::learn::{Ended, LearnError, Progress, Search, Trial, WatchSearch};
-use everytree_core::scan::{MissingCells, ScanSettings};
-use everytree_core::schema::Schema;
 use everytree_read::{Frame, ReadSettings};
 use pyo3::prelude::*;
 use serde_json::{Value, json};

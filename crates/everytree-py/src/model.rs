@@ -8,10 +8,10 @@ use everytree::{
     DeviceChoice, How, Imputation, Machine, Scorer, Scoring, Translation, all_unknown, all_values, answers,
     column, edge_probabilities, evidence, names, observed_only, ranked, state_of, tree_edges,
 };
+use everytree_core::data::{Encoder, Schema};
 use everytree_core::file::ModelFile;
 use everytree_core::infer::{Drawn, Effort, Estimate, InferError, Method, Sampling, Search};
 use everytree_core::model::Structure;
-use everytree_core::schema::{Encoder, Schema};
 use everytree_core::spanning::Kind;
 use everytree_read::ReadSettings;
 use pyo3::prelude::*;
@@ -149,7 +149,7 @@ impl Model {
     /// What the model is: its columns and their states, its family and size, and how it came about.
     fn description(&self) -> String {
         let model = &self.file.model;
-        let variable = |variable: &everytree_core::schema::Variable| {
+        let variable = |variable: &everytree_core::data::Variable| {
             let cells: Vec<String> = (0..variable.len()).map(|state| variable.cell(state)).collect();
             json!({
                 "name": variable.name, "states": variable.states, "missing": variable.missing,
@@ -394,7 +394,7 @@ impl Model {
             };
             let schema = self.schema();
             let asked = self.file.model.asked()?;
-            let holes = imputation.holes((&table).into(), schema, &ReadSettings::default())?;
+            let holes = imputation.incomplete_rows((&table).into(), schema, &ReadSettings::default())?;
             let filled: Result<Vec<Vec<everytree::Filled>>> = holes
                 .rows
                 .par_iter()

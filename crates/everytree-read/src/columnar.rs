@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
-use everytree_core::schema::Cell;
+use everytree_core::data::Cell;
 use std::fs::File;
 use std::sync::Arc;
 

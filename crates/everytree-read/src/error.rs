@@ -1,6 +1,6 @@
 //! What can be wrong with a file, said so that it can be put right.
 
-use everytree_core::scan::ScanError;
+use everytree_core::data::scan::ScanError;
 use std::fmt;
 use std::path::PathBuf;
 use thiserror::Error;

@@ -8,7 +8,7 @@ use crate::table::columns_of;
 use crate::text::Text;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StringArray};
 use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema};
-use everytree_core::schema::Schema;
+use everytree_core::data::Schema;
 use parquet::arrow::ArrowWriter;
 use std::io::Write;
 use std::path::Path;

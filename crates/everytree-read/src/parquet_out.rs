@@ -2,7 +2,7 @@
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
-use everytree_core::schema::{Schema, States, Variable};
+use everytree_core::data::{Schema, States, Variable};
 use parquet::arrow::ArrowWriter;
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use crate::columnar::Columnar;
 use crate::error::{Place, Problem, ReadError};
 use crate::frame::Source;
 use crate::text::{Text, never_has_a_header};
-use everytree_core::schema::Cell;
+use everytree_core::data::Cell;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

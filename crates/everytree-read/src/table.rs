@@ -3,9 +3,9 @@
 use crate::error::{Place, Problem, ReadError};
 use crate::frame::Source;
 use crate::sheet::{Header, ReadSettings, Sheet};
-use everytree_core::scan::{Notice, Scan, ScanSettings};
-use everytree_core::schema::{Cell, Encoded, Encoder, Schema};
-use everytree_core::table::{Holes, Table};
+use everytree_core::data::scan::{Notice, Scan, ScanSettings};
+use everytree_core::data::{Cell, Encoded, Encoder, Schema};
+use everytree_core::data::{Missing, Table};
 
 /// What the training files hold.
 #[derive(Clone, Debug)]
@@ -323,9 +323,9 @@ pub fn read_table_with_holes<'a>(
     schema: &Schema,
     read: &ReadSettings,
     rules: CellRules,
-) -> Result<(Table, Holes, FileFacts), ReadError> {
+) -> Result<(Table, Missing, FileFacts), ReadError> {
     let mut table = Table::new(&schema.states());
-    let mut holes = Holes::default();
+    let mut holes = Missing::default();
     let rules = CellRules { incomplete_rows: true, ..rules };
     let facts = for_each_row(source, schema, read, rules, &mut |row| {
         holes.push(table.rows(), row.unobserved.to_vec());

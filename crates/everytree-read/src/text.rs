@@ -3,7 +3,7 @@
 use crate::error::{Place, Problem};
 use crate::quotes::{LONGEST_ROW, Seen, Watched};
 use csv::ByteRecord;
-use everytree_core::schema::Cell;
+use everytree_core::data::Cell;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Probabilities of values, out of posteriors of states.
 
+use everytree_core::data::Schema;
 use everytree_core::infer::{Estimate, Evidence, Posterior};
-use everytree_core::schema::Schema;
 
 /// A value that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

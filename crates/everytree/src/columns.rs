@@ -1,9 +1,9 @@
 //! Columns and values as people write them, and back.
 
 use anyhow::{Result, anyhow, bail};
+use everytree_core::data::{Cell, Encoded, Encoder, Schema, States, Variable};
 use everytree_core::file::ModelFile;
 use everytree_core::infer::Evidence;
-use everytree_core::schema::{Cell, Encoded, Encoder, Schema, States, Variable};
 use thiserror::Error;
 
 /// A name that no column has.

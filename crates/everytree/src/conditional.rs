@@ -4,9 +4,9 @@
 
 use crate::score::{Chunk, Scored, Scoring};
 use anyhow::{Context, Result};
+use everytree_core::data::Schema;
+use everytree_core::data::Table;
 use everytree_core::infer::{AskedModel, Effort, Estimate, Evidence, InferError};
-use everytree_core::schema::Schema;
-use everytree_core::table::Table;
 use everytree_read::Source;
 use rayon::prelude::*;
 

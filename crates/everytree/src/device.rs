@@ -3,10 +3,10 @@
 use crate::fit::judge;
 use crate::score::CompleteRows;
 use anyhow::{Result, bail};
+use everytree_core::data::Table;
 use everytree_core::forest::{Cpu, ForestError};
 use everytree_core::learn::{LearnError, SourceError};
 use everytree_core::model::{Model, ModelError};
-use everytree_core::table::Table;
 use everytree_cuda::{Cuda, CudaError, Device, Resident, device_count};
 use std::collections::BTreeMap;
 use std::fmt;

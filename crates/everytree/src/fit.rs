@@ -4,6 +4,7 @@ use crate::device::{Gpu, Machine, failed_device};
 use crate::recipe::Precision;
 use crate::tables::{Tables, facts_of};
 use anyhow::Result;
+use everytree_core::data::{Missing, Table};
 use everytree_core::file::{ModelFile, Provenance, Results, TableFacts};
 use everytree_core::forest::{Cpu, ForestError};
 use everytree_core::learn::{
@@ -11,7 +12,6 @@ use everytree_core::learn::{
     WatchSearch, completed, edge_posteriors, evaluate, evaluate_observed,
 };
 use everytree_core::model::{Model, Numbers, Structure};
-use everytree_core::table::{Holes, Table};
 use everytree_cuda::{Cuda, CudaError};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Fitted {
 /// Rows to learn from and rows held out, together.
 pub struct AllRows {
     table: Table,
-    holes: Holes,
+    holes: Missing,
     weights: Vec<f64>,
 }
 
@@ -192,7 +192,7 @@ impl WatchSearch for Until<'_> {
 
 impl Fitted {
     /// The rows that it has learned from, the cells that were not observed, and what rows weigh.
-    fn learned_from<'a>(&'a self, tables: &'a Tables) -> (&'a Table, &'a Holes, &'a [f64]) {
+    fn learned_from<'a>(&'a self, tables: &'a Tables) -> (&'a Table, &'a Missing, &'a [f64]) {
         match &self.all {
             Some(all) => (&all.table, &all.holes, &all.weights),
             None => (&tables.train, &tables.holes[0], &tables.weights[0]),
@@ -209,7 +209,7 @@ impl Fitted {
         warn: &dyn Fn(String),
     ) -> Result<Results> {
         let (blocks, mixture) = (self.model.blocks(), self.model.mixture());
-        let mean = |table: &Table, holes: &Holes, weights: &[f64]| -> Result<f64> {
+        let mean = |table: &Table, holes: &Missing, weights: &[f64]| -> Result<f64> {
             if holes.is_empty() {
                 let rows = blocks.unique_weighted(table, weights);
                 let on_gpu = |gpu: &Cuda<f64>| Ok(evaluate(mixture, &rows, gpu)?.mean);
@@ -233,7 +233,7 @@ impl Fitted {
             true => best,
             false => mean(&tables.valid, &tables.holes[1], &tables.weights[1])?,
         };
-        let test_ll = tables.test.as_ref().map(|test| mean(test, Holes::none(), &[])).transpose()?;
+        let test_ll = tables.test.as_ref().map(|test| mean(test, Missing::none(), &[])).transpose()?;
         if precision == Precision::F32 && !refitted && complete {
             let valid = blocks.unique_weighted(&tables.valid, &tables.weights[1]);
             let on_gpu = match (machine, self.model.structure()) {

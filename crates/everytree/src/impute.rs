@@ -1,8 +1,8 @@
 //! Missing cells, and what fills them.
 
 use anyhow::Result;
+use everytree_core::data::{Schema, States, Variable};
 use everytree_core::infer::{AskedModel, Effort, Estimate, Evidence, InferError, Sampling, Search, seed_of};
-use everytree_core::schema::{Schema, States, Variable};
 use everytree_read::{CellRules, FileFacts, ReadSettings, Row, Source, for_each_row};
 
 /// Operations of enumeration for one row: a few milliseconds. Trees are faster than more of it.
@@ -33,7 +33,7 @@ pub struct Imputation {
 }
 
 /// A row with missing cells.
-pub struct Hole {
+pub struct IncompleteRow {
     /// Its number.
     pub row: u64,
     codes: Vec<u16>,
@@ -57,16 +57,16 @@ pub struct Filled {
 }
 
 /// The holes of a table.
-pub struct Holes {
+pub struct IncompleteRows {
     /// Rows with cells to fill.
-    pub rows: Vec<Hole>,
+    pub rows: Vec<IncompleteRow>,
     /// What there was in the table.
     pub facts: FileFacts,
     /// Of every column the missing cells that nothing can fill, because training had no value of it.
     pub never_seen: Vec<usize>,
 }
 
-impl Hole {
+impl IncompleteRow {
     /// What is known; of what is to be filled, that it is one of the values seen in training.
     fn evidence(&self, schema: &Schema) -> Result<Evidence> {
         let mut evidence = Evidence::none(&schema.states());
@@ -83,7 +83,12 @@ impl Hole {
 
 impl Imputation {
     /// Rows with cells to fill.
-    pub fn holes(&self, source: Source<'_>, schema: &Schema, read: &ReadSettings) -> Result<Holes> {
+    pub fn incomplete_rows(
+        &self,
+        source: Source<'_>,
+        schema: &Schema,
+        read: &ReadSettings,
+    ) -> Result<IncompleteRows> {
         let rules = CellRules {
             missing_is_a_state: false,
             unknown_is_unobserved: self.unknown_is_unobserved,
@@ -99,17 +104,17 @@ impl Imputation {
             lost.iter().for_each(|&v| never_seen[v] += 1);
             if !missing.is_empty() {
                 let (codes, unobserved) = (row.codes.to_vec(), row.unobserved.to_vec());
-                rows.push(Hole { row: number, codes, unobserved, missing });
+                rows.push(IncompleteRow { row: number, codes, unobserved, missing });
             }
             number += 1;
             Ok(())
         };
         let facts = for_each_row(source, schema, read, rules, &mut take)?;
-        Ok(Holes { rows, facts, never_seen })
+        Ok(IncompleteRows { rows, facts, never_seen })
     }
 
     /// What fills the cells of a row.
-    pub fn fill(&self, schema: &Schema, asked: &AskedModel<'_>, hole: &Hole) -> Result<Vec<Filled>> {
+    pub fn fill(&self, schema: &Schema, asked: &AskedModel<'_>, hole: &IncompleteRow) -> Result<Vec<Filled>> {
         // Numbers of its own for every row.
         let seed = seed_of(self.seed, hole.row);
         let evidence = &hole.evidence(schema)?;

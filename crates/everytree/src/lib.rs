@@ -23,7 +23,7 @@ pub use columns::{
 pub use device::{DeviceChoice, Machine, Scorer};
 pub use edges::{Edge, TreeEdge, edge_probabilities, edges_of, ranked, tree_edges};
 pub use fit::{Fitted, How as HowToLearn, best_epoch, judge, refit, run};
-pub use impute::{Filled, Hole, Holes, How, Imputation};
+pub use impute::{Filled, How, Imputation, IncompleteRow, IncompleteRows};
 pub use recipe::{FamilyName, LOOK, MOST_BY_ITSELF, Precision, Recipe};
 pub use score::{CompleteRows, Interrupted, Scored, Scoring};
 pub use tables::{Inputs, Tables, facts_of};

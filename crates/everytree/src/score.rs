@@ -1,9 +1,9 @@
 //! The log-likelihood of every row of a table, as it goes by.
 
 use anyhow::{Context, Result};
+use everytree_core::data::Schema;
+use everytree_core::data::Table;
 use everytree_core::infer::{AskedModel, Effort, Estimate, Evidence, InferError, seed_of};
-use everytree_core::schema::Schema;
-use everytree_core::table::Table;
 use everytree_read::{CellRules, FileFacts, Problem, ReadSettings, Row, Source, for_each_row};
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,11 +2,11 @@
 
 use crate::words::{count, plural, say};
 use anyhow::{Result, bail};
+use everytree_core::data::Schema;
+use everytree_core::data::scan::{Notice, ScanSettings};
+use everytree_core::data::{Missing, Table, fingerprint_of_weights};
 use everytree_core::file::TableFacts;
 use everytree_core::learn::{Rows, split};
-use everytree_core::scan::{Notice, ScanSettings};
-use everytree_core::schema::Schema;
-use everytree_core::table::{Holes, Table, fingerprint_of_weights};
 use everytree_read::{
     CellRules, FileFacts, Problem, ReadError, ReadSettings, Source, read_table, read_table_with_holes,
     scan_tables,
@@ -51,7 +51,7 @@ pub struct Tables {
     /// To validate with.
     pub valid: Table,
     /// Cells of these two that were not observed.
-    pub holes: [Holes; 2],
+    pub holes: [Missing; 2],
     /// What rows of these two weigh; none: 1 each.
     pub weights: [Vec<f64>; 2],
     /// To test with.
@@ -76,12 +76,12 @@ impl Inputs<'_> {
             unknown_is_unobserved: false,
             incomplete_rows: false,
         };
-        let mut table = |source: Source<'_>, holes: bool| -> Result<(Table, Holes)> {
+        let mut table = |source: Source<'_>, holes: bool| -> Result<(Table, Missing)> {
             let (table, holes, facts) = match holes {
                 true => read_table_with_holes(source, &schema, self.read, rules)?,
                 false => {
                     let (table, facts) = read_table(source, &schema, self.read, rules)?;
-                    (table, Holes::default(), facts)
+                    (table, Missing::default(), facts)
                 }
             };
             on_table(source, &facts);
@@ -191,7 +191,7 @@ impl Tables {
 }
 
 /// Enough to know a table again, holes, weights and all.
-pub fn facts_of(table: &Table, holes: &Holes, weights: &[f64]) -> TableFacts {
+pub fn facts_of(table: &Table, holes: &Missing, weights: &[f64]) -> TableFacts {
     let fingerprint = table.fingerprint() ^ holes.fingerprint() ^ fingerprint_of_weights(weights);
     let unique = table.unique();
     TableFacts {

@@ -4,8 +4,8 @@ use crate::columns::yes_or_no;
 use crate::words::plural;
 use anyhow::{Result, bail};
 use everytree_core::blocks::{Limits, exclusive, informative};
-use everytree_core::schema::Schema;
-use everytree_core::table::{Holes, Table, Unique};
+use everytree_core::data::Schema;
+use everytree_core::data::{Missing, Table, Unique};
 use std::collections::HashSet;
 
 /// Which columns are taken as one variable.
@@ -39,7 +39,7 @@ impl Together {
         &self,
         schema: &Schema,
         table: &Table,
-        holes: &Holes,
+        holes: &Missing,
         note: &dyn Fn(String),
     ) -> Result<Vec<Vec<Vec<usize>>>> {
         let (auto, asked) = (self.auto, self.groups.clone());

@@ -2,7 +2,7 @@
 
 use crate::columns::column;
 use anyhow::{Result, bail};
-use everytree_core::schema::Schema;
+use everytree_core::data::Schema;
 
 /// From rows of one schema to rows of another with the same columns and labels, perhaps in another order.
 pub struct Translation {

@@ -1,6 +1,6 @@
 //! Numbers and notices in words.
 
-use everytree_core::scan::Notice;
+use everytree_core::data::scan::Notice;
 
 /// A notice in words.
 pub fn say(notice: &Notice) -> String {

@@ -1,7 +1,7 @@
 //! Which columns belong together.
 
-use crate::model::mutual_information;
-use crate::table::Unique;
+use crate::data::Unique;
+use crate::util::mutual_information;
 use rayon::prelude::*;
 
 /// How large groups may become.

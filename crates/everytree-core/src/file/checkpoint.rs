@@ -5,12 +5,12 @@ use super::container::{Unpacked, pack};
 use super::model::{FORMAT, TableFacts};
 use super::shape::Shape;
 use super::{ContentError, FileError};
+use crate::data::Schema;
 use crate::learn::{
     Adam, Epoch, Family, Found, HowMany, MAX_COMPONENTS, Plan, Running, Search, Settings, Start, State,
     Trial, Tried,
 };
 use crate::model::{MAX_HIDDEN, Model, Numbers, Pairs};
-use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;

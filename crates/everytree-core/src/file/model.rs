@@ -4,9 +4,9 @@ use super::atomic::write_atomically;
 use super::container::{Unpacked, pack};
 use super::shape::Shape;
 use super::{ContentError, FileError};
+use crate::data::Schema;
 use crate::learn::{Epoch, Settings, Tried};
 use crate::model::{Learnable, Model};
-use crate::schema::Schema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -52,7 +52,7 @@ pub struct TableFacts {
     pub rows: usize,
     /// Rows that differ.
     pub unique_rows: usize,
-    /// [`crate::table::Table::fingerprint`], in hexadecimal.
+    /// [`crate::data::Table::fingerprint`], in hexadecimal.
     pub fingerprint: String,
 }
 

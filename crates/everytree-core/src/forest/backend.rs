@@ -1,6 +1,7 @@
 //! The door behind which a CPU or a GPU sums forests.
 
-use super::{Codes, Counts, ForestError, Tables};
+use super::{Counts, ForestError, Tables};
+use crate::data::Codes;
 
 /// A machine that sums forests over rows of codes.
 pub trait Backend: Sync {

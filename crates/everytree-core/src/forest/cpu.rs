@@ -1,11 +1,12 @@
 //! The forest backend of this machine: SIMD kernels, threads over chunks of fixed size, sums in a fixed order.
 
+use super::compiled::Precision;
 use super::lookup::{Lookup, States, Tally};
-use super::{Backend, Codes, Counts, ForestError, Summary, Tables, check_length, check_weights};
-use crate::pool::Pool;
-use crate::spanning::kernel::real::Real;
+use super::{Backend, Counts, ForestError, Summary, Tables, check_length, check_weights};
+use crate::data::Codes;
 use crate::spanning::kernel::{Buffer, Factors, Kernel, Scratch, zeros};
 use crate::spanning::{Kind, Level, sum_forests};
+use crate::util::Pool;
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,13 +32,13 @@ pub struct Cpu<T> {
     precision: std::marker::PhantomData<T>,
 }
 
-impl<T: Real> Default for Cpu<T> {
+impl<T: Precision> Default for Cpu<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T: Real> Cpu<T> {
+impl<T: Precision> Cpu<T> {
     /// With the best instructions of this machine.
     pub fn new() -> Self {
         Self { level: Level::best(), keep: 1 << 30, precision: std::marker::PhantomData }
@@ -59,7 +60,7 @@ static PREPARED: AtomicU64 = AtomicU64::new(0);
 
 /// Tables in the working precision, scaled where the largest rate is very large or very small.
 #[derive(Debug)]
-pub struct Prepared<T: Real> {
+pub struct Prepared<T: Precision> {
     pub(crate) kind: Kind,
     pub(crate) offsets: Vec<usize>,
     /// States of all variables.
@@ -78,7 +79,7 @@ pub struct Prepared<T: Real> {
     number: u64,
 }
 
-impl<T: Real> Prepared<T> {
+impl<T: Precision> Prepared<T> {
     pub(crate) fn variables(&self) -> usize {
         self.offsets.len() - 1
     }
@@ -131,7 +132,7 @@ fn of_states(
 }
 
 /// What [`Cpu`] remembers of a chunk of rows between forward and backward.
-pub struct Trace<T: Real> {
+pub struct Trace<T: Precision> {
     rows: usize,
     chunks: Vec<Chunk<T>>,
     spaces: Pool<Space<T>>,
@@ -143,7 +144,7 @@ pub struct Trace<T: Real> {
 }
 
 /// Rows worked on by one task.
-struct Chunk<T: Real> {
+struct Chunk<T: Precision> {
     states: States<T>,
     /// One a group of rows, or none: then they are computed again.
     factors: Vec<Factors<T>>,
@@ -154,7 +155,7 @@ struct Chunk<T: Real> {
 }
 
 /// What a thread works with.
-struct Space<T: Real> {
+struct Space<T: Precision> {
     factors: Factors<T>,
     scratch: Scratch<T>,
     weights: Buffer<T>,
@@ -168,7 +169,7 @@ struct Share<T> {
     single: Vec<(usize, f64)>,
 }
 
-impl<T: Real> Backend for Cpu<T> {
+impl<T: Precision> Backend for Cpu<T> {
     type Prepared = Prepared<T>;
     type Trace = Trace<T>;
 
@@ -271,7 +272,7 @@ impl<T: Real> Backend for Cpu<T> {
 }
 
 /// Adds what every chunk found, chunk after chunk for every place; different places by different threads.
-fn add_in_order<T: Real>(tables: &Prepared<T>, shares: &[Share<T>], counts: &mut [f64]) {
+fn add_in_order<T: Precision>(tables: &Prepared<T>, shares: &[Share<T>], counts: &mut [f64]) {
     let variable_of: Vec<usize> = (0..tables.variables())
         .flat_map(|v| (tables.offsets[v]..tables.offsets[v + 1]).map(move |_| v))
         .collect();
@@ -291,7 +292,7 @@ fn add_in_order<T: Real>(tables: &Prepared<T>, shares: &[Share<T>], counts: &mut
     });
 }
 
-impl<T: Real> Cpu<T> {
+impl<T: Precision> Cpu<T> {
     /// Cuts `rows` rows into chunks, and remembers what fits into memory.
     fn make_room(&self, tables: &Prepared<T>, trace: &mut Trace<T>, rows: usize) {
         let kernel = &tables.kernel;
@@ -320,7 +321,7 @@ impl<T: Real> Cpu<T> {
     }
 }
 
-impl<T: Real> Trace<T> {
+impl<T: Precision> Trace<T> {
     fn was_made_for(&self, tables: &Prepared<T>) -> bool {
         self.made_for.as_ref().is_some_and(|(kind, offsets, group)| {
             *kind == tables.kind && *offsets == tables.offsets && *group == tables.kernel.group()
@@ -328,20 +329,20 @@ impl<T: Real> Trace<T> {
     }
 }
 
-impl<T: Real> std::fmt::Debug for Trace<T> {
+impl<T: Precision> std::fmt::Debug for Trace<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Trace").field("rows", &self.rows).field("chunks", &self.chunks.len()).finish()
     }
 }
 
-impl<T: Real> Space<T> {
+impl<T: Precision> Space<T> {
     fn new(kernel: &Kernel<T>, rows: usize) -> Self {
         let padded = rows.div_ceil(kernel.group()) * kernel.group();
         Self { factors: kernel.factors(), scratch: kernel.scratch(), weights: zeros(padded) }
     }
 }
 
-impl<T: Real> Chunk<T> {
+impl<T: Precision> Chunk<T> {
     fn new() -> Self {
         Self { states: States::new(), factors: Vec::new(), log_forest: Vec::new(), doubtful: Vec::new() }
     }

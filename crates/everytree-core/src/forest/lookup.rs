@@ -1,8 +1,8 @@
 //! Rates looked up by code, and derivatives sorted back by code.
 
+use super::compiled::Precision;
 use super::cpu::Prepared;
 use crate::spanning::kernel::block::Shape;
-use crate::spanning::kernel::real::Real;
 use crate::spanning::kernel::{Buffer, Sink, Source, numbers, numbers_mut, registers, zeros};
 use crate::spanning::{Kind, Route};
 use pulp::Simd;
@@ -16,7 +16,7 @@ pub(crate) struct States<T> {
     code: Buffer<T>,
 }
 
-impl<T: Real> States<T> {
+impl<T: Precision> States<T> {
     pub fn new() -> Self {
         Self { index: Vec::new(), code: zeros(0) }
     }
@@ -52,7 +52,7 @@ impl<T: Real> States<T> {
 }
 
 /// Rates of the rows of a chunk.
-pub(crate) struct Lookup<'a, T: Real> {
+pub(crate) struct Lookup<'a, T: Precision> {
     pub tables: &'a Prepared<T>,
     pub states: &'a States<T>,
 }
@@ -63,7 +63,7 @@ fn partners(kind: Kind, v: usize, n: usize) -> Range<usize> {
     if kind == Kind::Undirected { 0..v } else { 0..n }
 }
 
-impl<T: Real> Lookup<'_, T> {
+impl<T: Precision> Lookup<'_, T> {
     /// Indices and codes of a group of lanes.
     #[inline(always)]
     fn group<S: Simd>(&self, first: usize) -> (&[u32], &[T::Vector<S>]) {
@@ -74,7 +74,7 @@ impl<T: Real> Lookup<'_, T> {
     }
 }
 
-impl<T: Real> Source<T> for Lookup<'_, T> {
+impl<T: Precision> Source<T> for Lookup<'_, T> {
     #[inline(always)]
     fn fill_lanes<S: Simd>(&mut self, simd: S, rows: Range<usize>, shape: &Shape, q: &mut [T::Vector<S>]) {
         let tables = self.tables;
@@ -140,7 +140,7 @@ impl<T: Real> Source<T> for Lookup<'_, T> {
 }
 
 /// Sums of weight × derivative by pair of states; times the rates they become expected counts.
-pub(crate) struct Tally<'a, T: Real> {
+pub(crate) struct Tally<'a, T: Precision> {
     pub rows: Lookup<'a, T>,
     /// One weight a row of the chunk, padded with zeros to whole groups.
     pub weights: &'a [T],
@@ -149,7 +149,7 @@ pub(crate) struct Tally<'a, T: Real> {
     pub distrusted: Vec<usize>,
 }
 
-impl<T: Real> Sink<T> for Tally<'_, T> {
+impl<T: Precision> Sink<T> for Tally<'_, T> {
     #[inline(always)]
     fn take_lanes<S: Simd>(&mut self, simd: S, rows: Range<usize>, shape: &Shape, g: &[T::Vector<S>]) {
         let tables = self.rows.tables;

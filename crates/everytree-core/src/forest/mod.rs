@@ -9,7 +9,8 @@
 //! of all its components. [`Cpu`] is the backend of this crate.
 //!
 //! ```
-//! use everytree_core::forest::{Backend, Codes, Counts, Cpu, Tables};
+//! use everytree_core::data::Codes;
+//! use everytree_core::forest::{Backend, Counts, Cpu, Tables};
 //! use everytree_core::spanning::Kind;
 //!
 //! // Three binary variables. Rate of an edge: 2 where the two agree, 1 where they do not.
@@ -29,11 +30,11 @@
 //! cpu.backward(&prepared, &mut trace, &[1.0, 1.0], &mut counts)?;
 //! // The edge {1, 2} with both states 1 comes from the second row alone, in four fifths of its weight.
 //! assert!((counts.get(1, 1, 2, 1) - 0.8).abs() < 1e-9);
-//! # Ok::<(), everytree_core::forest::ForestError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod backend;
-mod codes;
+mod compiled;
 mod counts;
 mod cpu;
 pub(crate) mod frechet;
@@ -41,12 +42,13 @@ pub(crate) mod lookup;
 mod tables;
 
 pub use backend::{Backend, Summary, check_length, check_weights};
-pub use codes::Codes;
+pub use compiled::Precision;
 pub use counts::Counts;
 pub use cpu::{Cpu, Prepared, Trace, one_row};
 pub use frechet::binary_ratios;
-pub use tables::{Line, MAX_STATES, Tables};
+pub use tables::{Line, Tables};
 
+use crate::data::CodesError;
 use thiserror::Error;
 
 /// What a table, a chunk of codes or a set of weights can have wrong with it.
@@ -87,18 +89,9 @@ pub enum ForestError {
         /// How many are possible.
         limit: usize,
     },
-    /// A code that is not a state of its variable.
-    #[error("row {row}: code {code} of variable {variable} is not one of its {states} states")]
-    BadCode {
-        /// Row of the chunk.
-        row: usize,
-        /// The variable.
-        variable: usize,
-        /// The offending code.
-        code: usize,
-        /// How many states the variable has.
-        states: usize,
-    },
+    /// Codes that do not fit.
+    #[error(transparent)]
+    Codes(#[from] CodesError),
     /// A row weight that is NaN or infinite.
     #[error("row {row}: its weight is {value}; weights must be finite")]
     BadWeight {

@@ -1,11 +1,9 @@
 //! The rates of every pair of states, in f64.
 
 use super::ForestError;
+use crate::data::MAX_STATES;
 use crate::spanning::{Kind, exponent_of, scales};
 use rayon::prelude::*;
-
-/// Most states over all variables: the square of it is a table.
-pub const MAX_STATES: usize = 1 << 14;
 
 /// The rate of every pair of states of every pair of variables: one square matrix over *all states of all variables*.
 ///

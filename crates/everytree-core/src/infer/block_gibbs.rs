@@ -15,7 +15,7 @@ use super::messages::Messages;
 use super::proposal::Proposal;
 use crate::model::Density;
 use crate::spanning::{FreshTrees, Kind, RateError, RootedForest, Steps};
-use crate::stream::stream;
+use crate::util::stream;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 

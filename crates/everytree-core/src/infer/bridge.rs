@@ -17,7 +17,7 @@ use super::evidence::Evidence;
 use super::messages::Messages;
 use super::proposal::Proposal;
 use crate::model::Density;
-use crate::stream::stream;
+use crate::util::stream;
 use rayon::prelude::*;
 
 /// Trees of one stream of random numbers.

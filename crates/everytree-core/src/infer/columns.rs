@@ -3,7 +3,7 @@
 use super::evidence::Evidence;
 use super::measure::Projection;
 use crate::blocks::{Block, Blocks};
-use crate::offsets::offsets;
+use crate::util::offsets;
 use rand::{Rng, RngExt};
 
 /// Up to so many, the combinations that share a state are listed; beyond, they are counted by subtraction.

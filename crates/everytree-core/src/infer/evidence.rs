@@ -1,6 +1,6 @@
 //! What is known of a row.
 
-use crate::offsets::offsets;
+use crate::util::offsets;
 use thiserror::Error;
 
 /// One likelihood per state of every variable: 1 where nothing is known, 0 and 1 for a label or a set of labels, anything

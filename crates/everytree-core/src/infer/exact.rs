@@ -4,9 +4,9 @@ use super::InferError;
 use super::estimate::Sums;
 use super::evidence::Evidence;
 use super::measure::places;
+use crate::data::Table;
 use crate::model::{Density, EdgeTables, Likelihood, ModelError};
 use crate::spanning::Elimination;
-use crate::table::Table;
 
 /// Rows at once.
 const CHUNK: usize = 4096;

@@ -8,9 +8,9 @@ use super::block_gibbs::Start;
 use super::chains::{CHAINS, Chains, Halves, Length, judge};
 use super::evidence::Evidence;
 use super::measure::{Functions, Space};
+use crate::data::Table;
 use crate::model::{Density, EdgeTables};
-use crate::stream::stream;
-use crate::table::Table;
+use crate::util::stream;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

@@ -9,7 +9,7 @@ use super::proposal::Proposal;
 use super::query::Method;
 use crate::model::Density;
 use crate::spanning::RootedForest;
-use crate::stream::stream;
+use crate::util::stream;
 use rayon::prelude::*;
 
 /// Trees of one stream of random numbers.

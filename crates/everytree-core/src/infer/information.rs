@@ -12,10 +12,10 @@ use super::proposal::Proposal;
 use super::query::{Effort, Method};
 use super::sample::Sampling;
 use super::whole::AskedModel;
-use crate::logs::choose;
+use crate::data::Table;
 use crate::model::{AskedComponent, Density, EdgeTables, ModelError};
-use crate::stream::{seed_of, stream};
-use crate::table::Table;
+use crate::util::choose;
+use crate::util::{seed_of, stream};
 use rand::RngExt;
 use rayon::prelude::*;
 

@@ -24,7 +24,7 @@ mod sample;
 mod semiring;
 mod whole;
 
-pub use crate::stream::seed_of;
+pub use crate::util::seed_of;
 pub(crate) use columns::of_blocks as columns_to_blocks;
 pub use estimate::Estimate;
 pub use evidence::{Evidence, EvidenceError};

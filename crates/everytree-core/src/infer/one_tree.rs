@@ -7,7 +7,7 @@ use super::measure::{Functions, Measure};
 use super::messages::Messages;
 use super::query::{Found, Method};
 use crate::model::{EdgeTables, OneTreeReady};
-use crate::stream::stream;
+use crate::util::stream;
 use rayon::prelude::*;
 
 /// Rows of one stream of random numbers.

@@ -10,7 +10,7 @@ use super::proposal::Proposal;
 use super::query::{self, Effort, Found, Method};
 use super::sample::{self, Drawn, Sampling};
 use super::{InferError, exact};
-use crate::forest::Codes;
+use crate::data::Codes;
 use crate::model::{AskedComponent, Density, Likelihood, ModelError};
 use crate::spanning::{FreshTrees, Kind};
 use rand::Rng;

@@ -9,7 +9,7 @@ use super::proposal::Proposal;
 use super::query::{A_SECOND, Method};
 use super::{InferError, exact};
 use crate::model::Density;
-use crate::stream::stream;
+use crate::util::stream;
 use rand::RngExt;
 use rayon::prelude::*;
 

@@ -16,13 +16,13 @@ use super::most_probable::{MostProbable, Search, best_rows, proven};
 use super::query::{EdgePosterior, Effort, Found, Method, Posterior, by_variable};
 use super::sample::{Drawn, Sampling};
 use crate::blocks::Blocks;
-use crate::forest::Codes;
-use crate::logs::{choose, log_sum, shares};
+use crate::data::Codes;
+use crate::data::Table;
 use crate::model::{AskedComponent, Density, Likelihood, Model, ModelError};
-use crate::offsets::offsets;
 use crate::spanning::Kind;
-use crate::stream::{seed_of, stream};
-use crate::table::Table;
+use crate::util::offsets;
+use crate::util::{choose, log_sum, shares};
+use crate::util::{seed_of, stream};
 use rand::RngExt;
 
 /// A model made ready to be asked about its columns.

@@ -1,7 +1,7 @@
 //! Which rows come together: an order for every epoch, equal rows computed once.
 
-use crate::stream::stream;
-use crate::table::{Table, Unique};
+use crate::data::{Table, Unique};
+use crate::util::stream;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 

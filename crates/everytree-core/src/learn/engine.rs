@@ -3,10 +3,9 @@
 
 use super::adam::Adam;
 use super::settings::Settings;
-use crate::forest::{Backend, Cpu};
+use crate::data::{Table, Unique};
+use crate::forest::{Backend, Cpu, Precision};
 use crate::model::{ModelError, Unseen};
-use crate::spanning::Real;
-use crate::table::{Table, Unique};
 
 /// A machine that may take over what is done with a whole model. What it leaves alone is done by the model itself, with the
 /// machine's forests.
@@ -30,7 +29,7 @@ pub trait Engine<M>: Backend {
 }
 
 /// The processor leaves everything to the model.
-impl<M, T: Real> Engine<M> for Cpu<T> {}
+impl<M, T: Precision> Engine<M> for Cpu<T> {}
 
 /// Someone who makes steps: parameters and the optimiser's memory are with him until they are given back.
 pub trait Steps<M> {

@@ -1,9 +1,9 @@
 //! Log-likelihood of whole tables.
 
 use super::engine::Engine;
+use crate::data::{Table, Unique};
 use crate::forest::Backend;
 use crate::model::{Component, ComponentStats, Learnable, Mixture, ModelError};
-use crate::table::{Table, Unique};
 
 /// Rows at once: the memory of an evaluation does not grow with the table.
 const CHUNK: usize = 4096;

@@ -9,11 +9,11 @@ use super::engine::Engine;
 use super::evaluate::evaluate;
 use super::source::{Source, SourceError};
 use crate::blocks::Blocks;
+use crate::data::{Missing, Table, Unique};
 use crate::infer::{Evidence, InferError, Walk, columns_to_blocks};
-use crate::logs::{choose, log_sum, shares};
 use crate::model::{AskedComponent, Component, Learnable, Likelihood, Mixture, ModelError, Unseen};
-use crate::stream::{seed_of, stream};
-use crate::table::{Holes, Table, Unique};
+use crate::util::{choose, log_sum, shares};
+use crate::util::{seed_of, stream};
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
@@ -35,8 +35,8 @@ struct Incomplete {
 }
 
 impl Incomplete {
-    /// Holes filled from the values of the same column, by chance.
-    fn new(blocks: &Blocks, columns: &Table, holes: &Holes, seed: u64) -> Result<Self, SourceError> {
+    /// Missing filled from the values of the same column, by chance.
+    fn new(blocks: &Blocks, columns: &Table, holes: &Missing, seed: u64) -> Result<Self, SourceError> {
         let states = blocks.column_states();
         let mut filled = columns.clone();
         let mut evidence = Vec::new();
@@ -64,7 +64,7 @@ impl Incomplete {
 }
 
 /// The value of a column in a row by chance in which it was observed.
-fn observed(columns: &Table, holes: &Holes, v: usize, rng: &mut impl Rng) -> u16 {
+fn observed(columns: &Table, holes: &Missing, v: usize, rng: &mut impl Rng) -> u16 {
     const TRIES: usize = 100;
     let known = |row: &usize| !holes.of(*row).contains(&v);
     let rows = columns.rows();
@@ -88,7 +88,7 @@ pub(super) struct Filled<'a> {
 impl<'a> Filled<'a> {
     pub fn new(
         blocks: &'a Blocks,
-        [train, valid]: [(&Table, &Holes); 2],
+        [train, valid]: [(&Table, &Missing); 2],
         seed: u64,
     ) -> Result<Self, SourceError> {
         let training = Incomplete::new(blocks, train.0, train.1, seed)?;
@@ -246,7 +246,7 @@ pub fn completed(
     blocks: &Blocks,
     model: &Mixture<Component>,
     table: &Table,
-    holes: &Holes,
+    holes: &Missing,
     seed: u64,
 ) -> Result<Unique, SourceError> {
     let mut incomplete = Incomplete::new(blocks, table, holes, seed)?;
@@ -259,7 +259,7 @@ pub fn evaluate_observed<J: Engine<Mixture<Component>>>(
     blocks: &Blocks,
     model: &Mixture<Component>,
     table: &Table,
-    holes: &Holes,
+    holes: &Missing,
     judge: &J,
 ) -> Result<f64, SourceError> {
     let complete = (0..table.rows()).filter(|&row| holes.of(row).is_empty());
@@ -282,7 +282,7 @@ mod tests {
         let one = |seed: u64| Component::Directed(Directed::random(states.to_vec(), seed).unwrap());
         let model = Mixture::new(vec![one(1), one(2)], &[1.0, 2.0]).unwrap();
         let blocks = Blocks::none(&states);
-        let (mut table, mut holes) = (Table::new(&states), Holes::default());
+        let (mut table, mut holes) = (Table::new(&states), Missing::default());
         for row in 0..ROWS {
             table.push(&[1, 0, 0, 1]);
             holes.push(row, vec![1, 2]);

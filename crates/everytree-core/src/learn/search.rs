@@ -9,8 +9,8 @@ use super::settings::Settings;
 use super::start::Start;
 use super::state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};
 use crate::blocks::Blocks;
+use crate::data::{Missing, Table, Unique};
 use crate::model::{Component, Mixture, Model, ModelError};
-use crate::table::{Holes, Table, Unique};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ pub struct Rows<'a> {
     /// The number of states of every column.
     pub states: &'a [usize],
     /// Cells that were not observed, of the rows for gradients and for validation.
-    pub holes: [&'a Holes; 2],
+    pub holes: [&'a Missing; 2],
     /// What rows weigh, for gradients and for validation; none: 1 each. Only of rows without holes.
     pub weights: [&'a [f64]; 2],
 }
@@ -196,7 +196,7 @@ pub struct Rows<'a> {
 impl<'a> Rows<'a> {
     /// Tables without holes.
     pub fn complete(train: &'a Table, valid: &'a Table, states: &'a [usize]) -> Self {
-        Self { train, valid, states, holes: [Holes::none(); 2], weights: [&[]; 2] }
+        Self { train, valid, states, holes: [Missing::none(); 2], weights: [&[]; 2] }
     }
 
     /// Distinct rows of blocks.
@@ -205,7 +205,7 @@ impl<'a> Rows<'a> {
         [blocks.unique_weighted(self.train, train), blocks.unique_weighted(self.valid, valid)]
     }
 
-    fn with_holes(self) -> [(&'a Table, &'a Holes); 2] {
+    fn with_holes(self) -> [(&'a Table, &'a Missing); 2] {
         [(self.train, self.holes[0]), (self.valid, self.holes[1])]
     }
 }

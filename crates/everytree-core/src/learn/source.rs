@@ -3,9 +3,9 @@
 use super::engine::Engine;
 use super::evaluate::evaluate;
 use super::state::Data;
+use crate::data::Unique;
 use crate::infer::InferError;
 use crate::model::{Learnable, ModelError, Unseen};
-use crate::table::Unique;
 use thiserror::Error;
 
 /// Why there are no rows to learn from.

@@ -1,10 +1,10 @@
 //! Where learning begins.
 
+use crate::data::Unique;
 use crate::model::{
     Component, Directed, Mixture, Moat, ModelError, OneTree, PairCounts, Pairs, Structure, clusters,
 };
-use crate::stream::seed_of;
-use crate::table::Unique;
+use crate::util::seed_of;
 use serde::{Deserialize, Serialize};
 
 /// A family of models.

@@ -3,7 +3,8 @@
 use super::moat::{edge, ratios_of};
 use super::pair::Margin;
 use super::{Component, Density, Directed, Learnable, Moat, ModelError, OneTreeReady, TreeTables};
-use crate::forest::{Codes, Cpu, Tables};
+use crate::data::Codes;
+use crate::forest::{Cpu, Tables};
 use crate::spanning::Kind;
 use std::sync::Mutex;
 

@@ -1,7 +1,7 @@
 //! The tree of the highest mutual information, and its tables.
 
 use super::PairCounts;
-use super::counts::mutual_information;
+use crate::util::mutual_information;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 

@@ -1,9 +1,9 @@
 //! Rows that resemble each other: a mixture of independent columns, where the components of larger mixtures start.
 
-use crate::logs::{choose, shares};
-use crate::offsets::offsets;
-use crate::stream::stream;
-use crate::table::Unique;
+use crate::data::Unique;
+use crate::util::offsets;
+use crate::util::stream;
+use crate::util::{choose, shares};
 use rand::RngExt;
 use rayon::prelude::*;
 

@@ -4,7 +4,8 @@ use super::directed::{DirectedReady, DirectedStats};
 use super::moat::{MoatStats, Ready};
 use super::one_tree::{OneTreeReady, OneTreeStats};
 use super::{Directed, Learnable, Moat, ModelError, Numbers, OneTree, Regularisation, Unseen};
-use crate::forest::{Backend, Codes};
+use crate::data::Codes;
+use crate::forest::Backend;
 use crate::spanning::Kind;
 
 /// One mixture of all trees, or one tree.

@@ -1,9 +1,9 @@
 //! How often every pair of states occurs together: all that an initialisation needs of the data.
 
 use super::Numbers;
-use crate::forest::Codes;
-use crate::offsets::offsets;
-use crate::table::Table;
+use crate::data::Codes;
+use crate::data::Table;
+use crate::util::offsets;
 use rayon::prelude::*;
 
 /// Weighted counts of every state and every pair of states of two variables.
@@ -92,18 +92,4 @@ impl Numbers for PairCounts {
     fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
         vec![&mut self.sums, std::slice::from_mut(&mut self.total)]
     }
-}
-
-/// Mutual information of a joint table, in nats.
-pub(crate) fn mutual_information(joint: &[f64], p_u: &[f64], p_v: &[f64]) -> f64 {
-    let mut information = 0.0;
-    for (a, &left) in p_u.iter().enumerate() {
-        for (b, &right) in p_v.iter().enumerate() {
-            let both = joint[a * p_v.len() + b];
-            if both > 0.0 {
-                information += both * (both / (left * right)).ln();
-            }
-        }
-    }
-    information.max(0.0)
 }

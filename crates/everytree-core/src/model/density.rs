@@ -1,7 +1,7 @@
 //! What inference needs of a family, and nothing else.
 
 use super::{ModelError, TreeTables};
-use crate::forest::Codes;
+use crate::data::Codes;
 use crate::spanning::Kind;
 
 /// A distribution over rows that is a mixture of tree models.

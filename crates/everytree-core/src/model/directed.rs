@@ -13,12 +13,13 @@
 //! `v:b`, column `u:a` is the logit of `P(x_v = b | x_u = a)`, and `v:b`, `v:b` that of `P_v(b)`. (Other places within one
 //! variable are nothing, and zero.)
 
-use super::counts::mutual_information;
 use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation, Unseen};
-use crate::forest::{Backend, Codes, Counts, Tables};
-use crate::logs::log_sum;
-use crate::offsets::offsets;
+use crate::data::Codes;
+use crate::forest::{Backend, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
+use crate::util::log_sum;
+use crate::util::mutual_information;
+use crate::util::offsets;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;

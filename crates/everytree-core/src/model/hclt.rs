@@ -1,8 +1,8 @@
 //! Where a hidden Chow–Liu tree begins.
 
 use super::{ModelError, OneTree, PairCounts, chow_liu, clusters};
-use crate::stream::stream;
-use crate::table::Unique;
+use crate::data::Unique;
+use crate::util::stream;
 use rand::RngExt;
 
 /// So much of every table is left to chance, so that learning can leave where it begins.

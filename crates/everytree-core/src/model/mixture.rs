@@ -3,8 +3,9 @@
 //! Parameters: those of each component, one after the other, and the logarithms of the shares up to a common factor.
 
 use super::{Learnable, ModelError, Numbers, Regularisation, Unseen};
-use crate::forest::{Backend, Codes};
-use crate::logs::{log_sum, shares};
+use crate::data::Codes;
+use crate::forest::Backend;
+use crate::util::{log_sum, shares};
 use rayon::prelude::*;
 
 /// Responsibilities below this count as none: most rows then work for a few components only on the way back.

@@ -9,12 +9,13 @@
 //! margins, variable by variable (none for one state, one for two, else one a state); the parameters of the pair
 //! tables, pair by pair in the order of the weights.
 
-use super::counts::mutual_information;
 use super::pair::{Margin, lambda, sinkhorn};
 use super::{Learnable, ModelError, Numbers, PairCounts, Unseen};
+use crate::data::Codes;
 use crate::forest::frechet::Frechet;
-use crate::forest::{Backend, Codes, Counts, Tables};
+use crate::forest::{Backend, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
+use crate::util::mutual_information;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;

@@ -22,7 +22,6 @@ pub use asked::{Asked, AskedComponent};
 pub use clusters::clusters;
 pub use component::{Component, ComponentReady, ComponentStats};
 pub use counts::PairCounts;
-pub(crate) use counts::mutual_information;
 pub use density::Density;
 pub(crate) use density::Likelihood;
 pub use directed::{Directed, DirectedReady, DirectedStats};
@@ -33,7 +32,8 @@ pub use tree::{EdgeTables, TreeTables};
 pub use unseen::Unseen;
 pub use whole::Model;
 
-use crate::forest::{Backend, Codes, ForestError};
+use crate::data::{Codes, CodesError};
+use crate::forest::{Backend, ForestError};
 use crate::spanning::{RateError, TreeError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -181,6 +181,9 @@ pub enum ModelError {
     /// Tables or codes that do not fit.
     #[error(transparent)]
     Forest(#[from] ForestError),
+    /// Codes that do not fit.
+    #[error(transparent)]
+    Codes(#[from] CodesError),
     /// Edge weights that are no weights.
     #[error("edge weights: {0}")]
     Weights(#[from] RateError),

@@ -13,10 +13,11 @@ mod hidden;
 
 use super::chow_liu;
 use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation, Unseen};
-use crate::forest::{Backend, Codes, ForestError, Tables};
-use crate::logs::log_sum;
-use crate::offsets::offsets;
+use crate::data::{Codes, CodesError};
+use crate::forest::{Backend, Tables};
 use crate::spanning::RootedForest;
+use crate::util::log_sum;
+use crate::util::offsets;
 use hidden::Chunks;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -377,7 +378,7 @@ impl OneTree {
 
 impl OneTreeReady {
     /// The natural logarithm of the probability of every row, after a look at the codes.
-    pub(crate) fn checked_log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ForestError> {
+    pub(crate) fn checked_log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), CodesError> {
         codes.check(&self.layout.offsets[..=self.observed()])?;
         self.log_p(codes, out);
         Ok(())

@@ -1,6 +1,6 @@
 //! What a family has to say about one tree: a table for every edge, either way, and one for every root.
 
-use crate::offsets::offsets;
+use crate::util::offsets;
 
 /// Tables of the edges of trees, as messages need them.
 pub trait EdgeTables: Sync {

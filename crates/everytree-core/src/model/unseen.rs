@@ -4,7 +4,7 @@
 //! are not learned but held, in every table, at the estimate of Good and Turing: as many rows have a state that
 //! nobody has seen as have one that was seen once.
 
-use crate::table::Table;
+use crate::data::Table;
 
 /// The states of one variable that were not seen, and what they have together.
 #[derive(Clone, Debug, PartialEq)]

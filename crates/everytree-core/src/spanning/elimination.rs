@@ -7,7 +7,7 @@ use super::kernel::real::Real;
 use super::kernel::{Factors, Kernel, Route, Scratch, Sink, Source, numbers, numbers_mut};
 use super::rates::{self, Kind, RateError, check_vertices, exponent_of, find_bad, scales};
 use super::sweep::sweep_surely;
-use crate::pool::Pool;
+use crate::util::Pool;
 use pulp::Simd;
 use rayon::prelude::*;
 use std::f64::consts::LN_2;

@@ -4,7 +4,7 @@
 //! compiled for the best instructions of the machine.
 
 use super::OneTreeReady;
-use crate::forest::Codes;
+use crate::data::Codes;
 use rayon::prelude::*;
 
 /// Rows side by side.

@@ -1,11 +1,10 @@
 //! The kernels, compiled once for each precision, in this crate.
 //!
 //! Everything above is generic over the precision, and generic code is compiled wherever it is used: every program, test
-//! and bench would compile all kernels for all instruction sets again. So the four calls that lead into the kernels are
-//! methods of the precision itself.
+//! and bench would compile all kernels for all instruction sets again. So the calls that lead into the kernels are methods
+//! of the precision itself: those of matrices here, those of rows of codes in `forest::compiled`.
 
 use super::{Factors, Kernel, Scratch};
-use crate::forest::lookup::{Lookup, Tally};
 use crate::spanning::elimination::{Matrices, Products};
 use std::ops::Range;
 
@@ -31,25 +30,6 @@ pub trait Compiled: Sized {
         scratch: &mut Scratch<Self>,
     ) where
         Self: super::real::Real;
-    #[doc(hidden)]
-    fn forward_lookup(
-        kernel: &Kernel<Self>,
-        source: &mut Lookup<'_, Self>,
-        rows: Range<usize>,
-        factors: &mut Factors<Self>,
-        scratch: &mut Scratch<Self>,
-        log_forest: &mut [f64],
-    ) where
-        Self: super::real::Real;
-    #[doc(hidden)]
-    fn backward_lookup(
-        kernel: &Kernel<Self>,
-        sink: &mut Tally<'_, Self>,
-        rows: Range<usize>,
-        factors: &Factors<Self>,
-        scratch: &mut Scratch<Self>,
-    ) where
-        Self: super::real::Real;
 }
 
 macro_rules! compiled {
@@ -70,27 +50,6 @@ macro_rules! compiled {
             fn backward_matrices(
                 kernel: &Kernel<Self>,
                 sink: &mut Products<'_, '_, Self>,
-                rows: Range<usize>,
-                factors: &Factors<Self>,
-                scratch: &mut Scratch<Self>,
-            ) {
-                kernel.backward(sink, rows, factors, scratch);
-            }
-
-            fn forward_lookup(
-                kernel: &Kernel<Self>,
-                source: &mut Lookup<'_, Self>,
-                rows: Range<usize>,
-                factors: &mut Factors<Self>,
-                scratch: &mut Scratch<Self>,
-                log_forest: &mut [f64],
-            ) {
-                kernel.forward(source, rows, factors, scratch, log_forest);
-            }
-
-            fn backward_lookup(
-                kernel: &Kernel<Self>,
-                sink: &mut Tally<'_, Self>,
                 rows: Range<usize>,
                 factors: &Factors<Self>,
                 scratch: &mut Scratch<Self>,

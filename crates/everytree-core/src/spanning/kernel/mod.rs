@@ -165,7 +165,7 @@ impl<T: Real> Kernel<T> {
 
     /// Eliminates the rows of one group. `log_forest` gets log F of the scaled rates of each row, or NaN where a
     /// pivot was too small for this precision to vouch for (among them every row without any forest).
-    fn forward(
+    pub(crate) fn forward(
         &self,
         source: &mut impl Source<T>,
         rows: Range<usize>,
@@ -201,7 +201,7 @@ impl<T: Real> Kernel<T> {
     }
 
     /// Derivatives of log F of each row of the group, into the sink.
-    fn backward(
+    pub(crate) fn backward(
         &self,
         sink: &mut impl Sink<T>,
         rows: Range<usize>,

@@ -17,79 +17,62 @@ pub(crate) const HUGE_F64: f64 = f64::from_bits((1023 + 900) << 52);
 pub(crate) const TINY_F64: f64 = f64::from_bits((1023 - 600) << 52);
 
 /// A floating-point precision in which forests can be summed: `f32` or `f64`.
-pub trait Real: Compiled + Copy + Debug + Default + PartialOrd + Send + Sync + Into<f64> + 'static {
+pub trait Real:
+    Register + Compiled + Copy + Debug + Default + PartialOrd + Send + Sync + Into<f64> + 'static
+{
+    /// The nearest number of this precision.
+    fn from_f64(value: f64) -> Self;
+}
+
+/// What the kernels ask of a precision: registers of numbers, bounds of trust. No part of the public interface.
+pub trait Register: Sized {
     /// A register of numbers.
-    #[doc(hidden)]
     type Vector<S: Simd>: Copy;
     /// A register of truth values.
-    #[doc(hidden)]
     type Mask<S: Simd>: Copy;
 
     /// An integer as wide as a number.
-    #[doc(hidden)]
     type Bits: Copy + Ord + Default;
     /// The bit pattern of infinity.
-    #[doc(hidden)]
     const INFINITY_BITS: Self::Bits;
     /// How many pivots can be multiplied in `f64` before the exponent must be looked after.
-    #[doc(hidden)]
     const PIVOTS_AT_ONCE: usize;
     /// Smallest pivot that is trusted.
-    #[doc(hidden)]
     const TINY: Self;
     /// Largest pivot and largest derivative that are trusted.
-    #[doc(hidden)]
     const HUGE: Self;
 
-    /// The nearest number of this precision.
-    fn from_f64(value: f64) -> Self;
-
-    #[doc(hidden)]
+    /// The bits of the number.
     fn to_bits(self) -> Self::Bits;
-    #[doc(hidden)]
     fn from_bits(bits: Self::Bits) -> Self;
     /// `self + other`.
-    #[doc(hidden)]
     fn plus(self, other: Self) -> Self;
     /// `self − other`.
-    #[doc(hidden)]
     fn minus(self, other: Self) -> Self;
     /// `self · other`.
-    #[doc(hidden)]
     fn times(self, other: Self) -> Self;
     /// `self / other`.
-    #[doc(hidden)]
     fn over(self, other: Self) -> Self;
 
     /// Numbers in a register.
-    #[doc(hidden)]
     fn lanes<S: Simd>() -> usize {
         size_of::<Self::Vector<S>>() / size_of::<Self>()
     }
-    #[doc(hidden)]
     fn splat<S: Simd>(simd: S, value: Self) -> Self::Vector<S>;
-    #[doc(hidden)]
     fn add<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    #[doc(hidden)]
     fn sub<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    #[doc(hidden)]
     fn mul<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
-    #[doc(hidden)]
     fn div<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a · b + c`, fused where the machine can.
-    #[doc(hidden)]
     fn mul_add<S: Simd>(
         simd: S,
         a: Self::Vector<S>,
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
-    #[doc(hidden)]
     fn max<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a >= b`, lane by lane.
-    #[doc(hidden)]
     fn at_least<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Mask<S>;
-    #[doc(hidden)]
     fn select<S: Simd>(
         simd: S,
         mask: Self::Mask<S>,
@@ -97,10 +80,8 @@ pub trait Real: Compiled + Copy + Debug + Default + PartialOrd + Send + Sync + I
         no: Self::Vector<S>,
     ) -> Self::Vector<S>;
     /// The larger bit pattern of two, lane by lane.
-    #[doc(hidden)]
     fn max_bits<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// The sum of all lanes.
-    #[doc(hidden)]
     fn sum<S: Simd>(simd: S, a: Self::Vector<S>) -> Self;
 }
 
@@ -109,6 +90,13 @@ macro_rules! real {
      $fma:ident $max:ident $ge:ident $select:ident $sum:ident
      $to_bits:ident $max_bits:ident $from_bits:ident) => {
         impl Real for $t {
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+        }
+
+        impl Register for $t {
             type Vector<S: Simd> = S::$vec;
             type Mask<S: Simd> = S::$mask;
             type Bits = $bits;
@@ -117,10 +105,6 @@ macro_rules! real {
             const TINY: Self = $tiny;
             const HUGE: Self = $huge;
 
-            #[inline(always)]
-            fn from_f64(value: f64) -> Self {
-                value as $t
-            }
             #[inline(always)]
             fn to_bits(self) -> $bits {
                 self.to_bits()

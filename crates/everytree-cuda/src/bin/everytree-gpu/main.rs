@@ -4,8 +4,8 @@
 mod parity;
 mod speed;
 
+use everytree_core::data::Table;
 use everytree_core::learn::Settings;
-use everytree_core::table::Table;
 use everytree_cuda::Cuda;
 use std::process::ExitCode;
 

@@ -1,11 +1,12 @@
 //! The device against the processor's f64: forests, whole steps, large models; and everything twice.
 
 use crate::{Chance, table};
-use everytree_core::forest::{Backend, Codes, Counts, Cpu, Tables};
+use everytree_core::data::Codes;
+use everytree_core::data::Table;
+use everytree_core::forest::{Backend, Counts, Cpu, Tables};
 use everytree_core::learn::{Data, Engine, Family, Settings, Start, State, edge_posteriors, evaluate};
 use everytree_core::model::{Component, Mixture, Numbers, Pairs, Regularisation};
 use everytree_core::spanning::Kind;
-use everytree_core::table::Table;
 use everytree_cuda::Cuda;
 
 /// Tables whose rates spread over so many decades, and rows.

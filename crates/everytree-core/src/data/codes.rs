@@ -1,6 +1,6 @@
 //! Rows of codes, as they are handed in.
 
-use super::ForestError;
+use thiserror::Error;
 
 /// A chunk of rows: one code per variable, rows one after the other. Code `a` is the a-th state of its variable.
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +39,10 @@ impl Code for u16 {
 
 impl<'a> Codes<'a> {
     /// Rows of `variables` codes each, of one byte (`u8`) or two (`u16`).
-    pub fn new<C: Code>(codes: &'a [C], variables: usize) -> Result<Self, ForestError> {
+    pub fn new<C: Code>(codes: &'a [C], variables: usize) -> Result<Self, CodesError> {
         if variables == 0 || !codes.len().is_multiple_of(variables) {
             let expected = codes.len().div_ceil(variables.max(1)) * variables;
-            return Err(ForestError::Length { what: "codes", found: codes.len(), expected });
+            return Err(CodesError::Length { what: "codes", found: codes.len(), expected });
         }
         Ok(Self { codes: C::hold(codes).0, variables })
     }
@@ -62,17 +62,17 @@ impl<'a> Codes<'a> {
     }
 
     /// Is every code a state? The states of each variable begin at these places, and end where the next begin.
-    pub fn check(&self, offsets: &[usize]) -> Result<(), ForestError> {
+    pub fn check(&self, offsets: &[usize]) -> Result<(), CodesError> {
         let expected = offsets.len() - 1;
         if self.variables != expected {
-            return Err(ForestError::Length { what: "a row of codes", found: self.variables, expected });
+            return Err(CodesError::Length { what: "a row of codes", found: self.variables, expected });
         }
         for row in 0..self.rows() {
             for variable in 0..self.variables {
                 let states = offsets[variable + 1] - offsets[variable];
                 let code = self.get(row, variable);
                 if code >= states {
-                    return Err(ForestError::BadCode { row, variable, code, states });
+                    return Err(CodesError::BadCode { row, variable, code, states });
                 }
             }
         }
@@ -91,4 +91,32 @@ impl<'a> Codes<'a> {
             Store::Wide(codes) => codes[place] as usize,
         }
     }
+}
+
+/// What codes can have wrong with them.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CodesError {
+    /// Rows that are not whole, or of another number of variables.
+    #[error("{what} has {found} entries where {expected} are needed")]
+    Length {
+        /// Which list.
+        what: &'static str,
+        /// Its length.
+        found: usize,
+        /// The length it should have.
+        expected: usize,
+    },
+    /// A code that is not a state of its variable.
+    #[error("row {row}: code {code} of variable {variable} is not one of its {states} states")]
+    BadCode {
+        /// Row of the chunk.
+        row: usize,
+        /// The variable.
+        variable: usize,
+        /// The offending code.
+        code: usize,
+        /// How many states the variable has.
+        states: usize,
+    },
 }

@@ -1,6 +1,7 @@
 //! Encoded rows: one or two bytes a cell.
 
-use crate::forest::Codes;
+use super::fingerprint::Fnv;
+use super::{Codes, Unique};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -87,7 +88,7 @@ impl Table {
         self.codes().get(row, variable)
     }
 
-    /// All rows, for a [`crate::forest::Backend`].
+    /// All rows, for a `forest::Backend`.
     pub fn codes(&self) -> Codes<'_> {
         self.some(0..self.rows)
     }
@@ -187,134 +188,6 @@ impl Table {
             Cells::Wide(cells) => cells.iter().for_each(|&code| hash.push(u64::from(code))),
         }
         hash.0
-    }
-}
-
-/// Cells of a table that were not observed; their codes mean nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Holes {
-    /// Rows that have any, in order, and their columns, in order.
-    rows: Vec<(usize, Vec<usize>)>,
-}
-
-impl Holes {
-    /// None.
-    pub fn none() -> &'static Holes {
-        static NONE: Holes = Holes { rows: Vec::new() };
-        &NONE
-    }
-
-    /// The cells of one more row; rows come in order.
-    ///
-    /// # Panics
-    /// When a row before it was already given.
-    pub fn push(&mut self, row: usize, columns: Vec<usize>) {
-        assert!(self.rows.last().is_none_or(|(last, _)| *last < row), "rows in order");
-        if !columns.is_empty() {
-            self.rows.push((row, columns));
-        }
-    }
-
-    /// Is every cell observed?
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Rows with cells that were not observed, and which.
-    pub fn rows(&self) -> &[(usize, Vec<usize>)] {
-        &self.rows
-    }
-
-    /// How many cells.
-    pub fn cells(&self) -> usize {
-        self.rows.iter().map(|(_, columns)| columns.len()).sum()
-    }
-
-    /// The columns of a row that were not observed.
-    pub fn of(&self, row: usize) -> &[usize] {
-        match self.rows.binary_search_by_key(&row, |(row, _)| *row) {
-            Ok(place) => &self.rows[place].1,
-            Err(_) => &[],
-        }
-    }
-
-    /// Those of the rows at these places.
-    pub fn select(&self, places: &[usize]) -> Holes {
-        let mut holes = Holes::default();
-        places.iter().enumerate().for_each(|(row, &place)| holes.push(row, self.of(place).to_vec()));
-        holes
-    }
-
-    /// A number that changes with any cell; 0 where there is none.
-    pub fn fingerprint(&self) -> u64 {
-        if self.rows.is_empty() {
-            return 0;
-        }
-        let mut hash = Fnv::new();
-        for (row, columns) in &self.rows {
-            hash.push(*row as u64);
-            columns.iter().for_each(|&column| hash.push(column as u64));
-        }
-        hash.0
-    }
-}
-
-/// Distinct rows with weights.
-#[derive(Clone, Debug)]
-pub struct Unique {
-    /// Every distinct row once, in the order of first appearance.
-    pub table: Table,
-    /// How many rows are equal to each, or what they weigh together.
-    pub weights: Vec<f64>,
-    /// For every row of the original table, the place of its equal in `table`.
-    pub of_row: Vec<u32>,
-    /// For every row of the original table what it weighs; none: 1.
-    pub row_weights: Vec<f64>,
-    /// For every distinct row the logarithm of its share in what is evaluated (see [`crate::blocks`]); none: all of it.
-    pub log_shares: Vec<f64>,
-}
-
-impl Unique {
-    /// Rows of the original table.
-    pub fn rows(&self) -> usize {
-        self.of_row.len()
-    }
-
-    /// What one row of the original table weighs.
-    pub fn weight(&self, row: usize) -> f64 {
-        self.row_weights.get(row).copied().unwrap_or(1.0)
-    }
-
-    /// What all rows weigh together.
-    pub fn total(&self) -> f64 {
-        match self.row_weights.is_empty() {
-            true => self.rows() as f64,
-            false => self.row_weights.iter().sum(),
-        }
-    }
-}
-
-/// A number that changes with any weight; 0 where there is none.
-pub fn fingerprint_of_weights(weights: &[f64]) -> u64 {
-    let mut hash = Fnv::new();
-    weights.iter().for_each(|weight| hash.push(weight.to_bits()));
-    if weights.is_empty() { 0 } else { hash.0 }
-}
-
-/// Fowler, Noll and Vo's hash: short, stable, good enough to notice other data.
-struct Fnv(u64);
-
-impl Fnv {
-    fn new() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-
-    fn byte(&mut self, byte: u8) {
-        self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
-
-    fn push(&mut self, value: u64) {
-        value.to_le_bytes().into_iter().for_each(|byte| self.byte(byte));
     }
 }
 

@@ -2,8 +2,7 @@
 
 mod column;
 
-use crate::forest::MAX_STATES;
-use crate::schema::{Cell, Schema, States, Variable, boolean, number};
+use super::{Cell, MAX_STATES, Schema, States, Variable, boolean, number};
 use column::{Column, quantiles};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -413,7 +412,7 @@ impl Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schema::{Encoded, Encoder};
+    use crate::data::{Encoded, Encoder};
 
     fn scan(cells: &[&str], settings: ScanSettings) -> Result<(Schema, Vec<Notice>), ScanError> {
         let mut scan = Scan::new(1, settings);

@@ -1,8 +1,8 @@
 //! One column as its cells go by: labels and how often each was seen, up to a limit; beyond it, a sample of its numbers.
 
 use super::ScanSettings;
-use crate::schema::{Cell, exact_number, number};
-use crate::stream::mix;
+use crate::data::{Cell, exact_number, number};
+use crate::util::mix;
 use std::collections::HashMap;
 use std::fmt::Write;
 
