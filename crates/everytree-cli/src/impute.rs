@@ -82,7 +82,7 @@ impl Impute {
             unknown_is_unobserved: self.unknown == Unknown::Unobserved,
             seed: self.seed,
         };
-        let Missing { rows: holes, facts, never_seen } =
+        let IncompleteRows { rows: holes, facts, never_seen } =
             imputation.incomplete_rows((&self.data).into(), &file.schema, &self.text.settings())?;
         let rows = facts.rows;
         say_ignored(&self.data, &facts);
