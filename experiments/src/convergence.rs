@@ -45,7 +45,7 @@ const METHODS: [&str; 6] = ["gibbs", "importance", "collapsed", "tilted", "block
 impl Convergence {
     pub fn run(self) -> Result<()> {
         let nltcs = Fitted::new(&self.data, "nltcs")?;
-        let asked = nltcs.asked()?;
+        let asked = nltcs.inference()?;
         let asked = &*asked;
         let mut csv = format!(
             "# everytree {}, {}\n# everytree-experiments convergence --data FOLDER --csv convergence.csv --svg convergence.svg\n\

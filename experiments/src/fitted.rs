@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use everytree_core::data::Table;
 use everytree_core::file::ModelFile;
 use everytree_core::infer::Evidence;
-use everytree_core::model::{AskedComponent, Density};
+use everytree_core::model::{ComponentInference, Density};
 use everytree_read::{CellRules, ReadSettings, read_table};
 use rand::{RngExt, SeedableRng};
 use std::path::Path;
@@ -29,10 +29,10 @@ impl Fitted {
     }
 
     /// The model as inference sees it: one component, columns as they are.
-    pub fn asked(&self) -> Result<Box<dyn Density + '_>> {
-        match self.model.model.mixture().components()[0].asked()? {
-            AskedComponent::Trees(density) => Ok(density),
-            AskedComponent::Tree(_) => bail!("one tree is not what these experiments are about"),
+    pub fn inference(&self) -> Result<Box<dyn Density + '_>> {
+        match self.model.model.mixture().components()[0].inference()? {
+            ComponentInference::AllTrees(density) => Ok(density),
+            ComponentInference::OneTree(_) => bail!("one tree is not what these experiments are about"),
         }
     }
 

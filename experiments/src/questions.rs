@@ -35,7 +35,7 @@ impl Questions {
         );
         for name in DATASETS {
             let fitted = Fitted::new(&self.data, name)?;
-            let asked = fitted.asked()?;
+            let asked = fitted.inference()?;
             let asked = &*asked;
             for question in 0..QUESTIONS {
                 let evidence = fitted.evidence(OBSERVED, question)?;

@@ -36,7 +36,7 @@ pub struct Weights {
 impl Weights {
     pub fn run(self) -> Result<()> {
         let nltcs = Fitted::new(&self.data, "nltcs")?;
-        let asked = nltcs.asked()?;
+        let asked = nltcs.inference()?;
         let asked = &*asked;
         let mut csv = format!(
             "# everytree {}, {}\n# everytree-experiments weights --data FOLDER --csv weights.csv --svg weights.svg\n\

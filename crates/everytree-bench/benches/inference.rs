@@ -71,7 +71,7 @@ fn main() {
     println!("what,n,observed,threads,per_second,milliseconds,goal,met");
     for (n, trees) in [(16, 65_536), (100, 32_768), (500, 4096), (1058, 1024)] {
         let moat = model(n, WEAK);
-        let asked = moat.asked().expect("a model");
+        let asked = moat.density().expect("a model");
         let known = evidence(n, WEAK, 0);
         let effort = Effort { trees, tolerance: None, ..Effort::default() };
         for (what, method) in [("collapsed trees", Method::Collapsed), ("tilted trees", Method::Tilted)] {
@@ -105,7 +105,7 @@ fn main() {
 /// for one of them.
 fn questions(name: &str, ties: Ties, threads: usize) {
     let moat = model(100, ties);
-    let asked = moat.asked().expect("a model");
+    let asked = moat.density().expect("a model");
     for one in [false, true] {
         let mut times: Vec<f64> = (0..20)
             .map(|seed| {

@@ -5,8 +5,8 @@
 use everytree_bench::{on_threads, thread_counts};
 use everytree_core::data::{Table, Unique};
 use everytree_core::forest::Cpu;
-use everytree_core::learn::{Data, Progress, Settings, State, Watch};
-use everytree_core::model::{Moat, PairCounts, Pairs};
+use everytree_core::learn::{Data, Observer, Progress, State};
+use everytree_core::model::{Moat, PairCounts, Pairs, Settings};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::ops::ControlFlow;
@@ -36,7 +36,7 @@ struct Clock {
     seconds: f64,
 }
 
-impl Watch<Moat> for Clock {
+impl Observer<Moat> for Clock {
     fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         let (now, done) = (Instant::now(), progress.rows);
         if done > self.rows {
@@ -88,7 +88,7 @@ fn main() {
         if !wanted(n) {
             continue;
         }
-        let batch = Settings::paper(n).batch;
+        let batch = Settings::paper(n).batch_size;
         let epochs = if n > 500 { 1 } else { 5 };
         for threads in thread_counts() {
             let (seconds, _) = on_threads(threads, || learn(n, 5 * batch, epochs));

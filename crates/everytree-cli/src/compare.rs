@@ -4,14 +4,15 @@ mod page;
 
 use crate::Outcome;
 use crate::data::use_threads;
-use crate::progress::{Stop, Watcher, duration, parse_duration};
-use crate::tables::Sources;
+use crate::families::FamilyParser;
+use crate::progress::{Progress, duration, parse_duration};
+use crate::tables::{Sources, Tables};
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
-use everytree::{HowToLearn, LOOK, MOST_BY_ITSELF, Machine, Precision, Tables, Together, count, judge, run};
-use everytree_core::data::Table;
-use everytree_core::learn::{Ended, Epoch, Family, HowMany, Plan, Search, Settings, Start, evaluate};
-use everytree_core::model::{Model, Pairs, Structure};
+use clap::Args;
+use everytree::{
+    Dataset, DeviceChoice, Epoch, ErrorCode, Fit, FitRows, Fitted, Model, Observer, Stopped, count,
+};
+use everytree_core::model::{Family, Preset, Trees};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,71 +21,16 @@ use std::time::{Duration, Instant};
 /// Times that rows are scored; the fastest counts.
 const PASSES: usize = 3;
 
-/// Who takes part.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Contender {
-    /// Columns that have nothing to do with each other: the floor.
-    Independent,
-    /// One tree.
-    ChowLiu,
-    /// Several trees, as many as pay.
-    MixtureOfTrees,
-    /// One tree of hidden variables, with as many states as pay.
-    Hclt,
-    /// The mixture of all trees of the paper.
-    Moat,
-    /// The mixture of all rooted forests.
-    Directed,
-    /// As many of those as pay.
-    DirectedMixture,
-    /// The same over blocks of columns, where validation prefers them.
-    DirectedBlocks,
+/// Who takes part if nobody is named: every family of the registry, the baselines first.
+fn all() -> Vec<&'static str> {
+    let mut presets: Vec<(Family, &'static Preset)> = Family::listed().collect();
+    presets.sort_by_key(|(family, _)| family.spec().trees == Trees::All);
+    presets.into_iter().map(|(_, preset)| preset.name).collect()
 }
 
-impl Contender {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Independent => "independent",
-            Self::ChowLiu => "chow-liu",
-            Self::MixtureOfTrees => "mixture-of-trees",
-            Self::Hclt => "hclt",
-            Self::Moat => "moat",
-            Self::Directed => "directed",
-            Self::DirectedMixture => "directed-mixture",
-            Self::DirectedBlocks => "directed-blocks",
-        }
-    }
-
-    fn family(self) -> Family {
-        match self {
-            Self::Independent => Family::Independent,
-            Self::ChowLiu | Self::MixtureOfTrees => Family::ChowLiu,
-            Self::Hclt => Family::Hclt,
-            Self::Moat => Family::Moat,
-            Self::Directed | Self::DirectedMixture | Self::DirectedBlocks => Family::Directed,
-        }
-    }
-
-    /// How many components, and states of hidden variables.
-    fn sizes(self) -> (HowMany, HowMany) {
-        let (one, auto) = (HowMany::Just(1), HowMany::UpTo(MOST_BY_ITSELF));
-        match self {
-            Self::MixtureOfTrees | Self::DirectedMixture | Self::DirectedBlocks => (auto, one),
-            Self::Hclt => (one, auto),
-            _ => (one, one),
-        }
-    }
-}
-
-/// What a family answers exactly.
-fn exact(model: &Model) -> &'static str {
-    match (model.structure(), model.mixture().components().len()) {
-        (Some(Structure::Independent | Structure::ChowLiu), 1) => {
-            "likelihoods, conditionals, samples, most probable row"
-        }
-        (Some(_), _) => "likelihoods, conditionals, samples",
-        (None, _) => "likelihoods, one column given the rest, samples",
-    }
+/// What a model answers exactly.
+fn exact(model: &Model) -> String {
+    model.exact_answers().join(", ")
 }
 
 /// Fit several families to one table, within a time, and lay them side by side.
@@ -100,15 +46,15 @@ pub struct Compare {
     #[command(flatten)]
     sources: Sources,
     /// Who takes part. Default: all.
-    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',')]
-    families: Vec<Contender>,
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = FamilyParser)]
+    families: Vec<String>,
     /// Time for all fits together (90s, 10m, 2h).
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
     time: Duration,
     /// Write a page with the table and the learning curves here.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Seed of everything that is left to chance.
+    /// Seed of everything random.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// Threads. Default: all. Without a time that runs out, the result does not depend on it.
@@ -124,7 +70,7 @@ pub struct Compare {
 
 /// What one family came to.
 struct Line {
-    contender: Contender,
+    family: String,
     model: Model,
     history: Vec<Epoch>,
     train: f64,
@@ -157,7 +103,7 @@ impl HowEnded {
 
 /// Who did not take part, and why.
 struct LeftOut {
-    contender: Contender,
+    family: String,
     why: String,
 }
 
@@ -173,67 +119,71 @@ impl Compare {
         if let Some(html) = &self.html {
             crate::fit::check_place("--html", html, &self.sources)?;
         }
-        let tables = self.sources.read(self.seed, self.quiet, None)?;
+        let tables = self.sources.read(self.quiet, None)?;
         let note = |text: String| {
             if !self.quiet {
                 note!("{text}");
             }
         };
-        tables.introduce(self.seed, &note);
-        if tables.holes.iter().any(|holes| !holes.is_empty()) {
+        let mut progress = Progress::new(self.quiet, tables.train.schema(), &tables.notices)?;
+        let rows = Rows::new(&tables, &self.sources, self.seed)?;
+        rows.introduce(&mut progress, self.seed);
+        if [&rows.train, &rows.valid].iter().any(|data| !data.is_complete()) {
             bail!("--missing marginalise: families are compared on complete rows; use category");
         }
-        let contenders: Vec<Contender> = match self.families.is_empty() {
-            true => Contender::value_variants().to_vec(),
-            false => self.families.clone(),
+        let families = if self.families.is_empty() {
+            all().into_iter().map(str::to_owned).collect()
+        } else {
+            self.families.clone()
         };
         let begin = Instant::now();
-        let mut watcher = Watcher::new(self.quiet, None, None)?;
         let (mut lines, mut left_out) = (Vec::new(), Vec::new());
-        for (place, &contender) in contenders.iter().enumerate() {
+        for (place, family) in families.iter().enumerate() {
             let mut leave = |why: String| {
-                note(format!("{}: {why}; left out", contender.name()));
-                left_out.push(LeftOut { contender, why });
+                note(format!("{family}: {why}; left out"));
+                left_out.push(LeftOut { family: family.clone(), why });
             };
-            let groupings = groupings(contender, &tables)?;
-            let left = self.time.saturating_sub(begin.elapsed());
-            if contender == Contender::DirectedBlocks && groupings.iter().all(Vec::is_empty) {
+            let fit = self.fit_of(family, &rows);
+            let looks_for_blocks = Family::preset(family)?.1.blocks;
+            if looks_for_blocks && fit.groupings(&rows.train)?.iter().all(Vec::is_empty) {
                 leave("no columns belong together".to_owned());
                 continue;
             }
-            if watcher.stop == Some(Stop::Interrupted) || left.is_zero() {
+            let left = self.time.saturating_sub(begin.elapsed());
+            if progress.is_interrupted() || left.is_zero() {
                 leave("there was no time left".to_owned());
                 continue;
             }
-            watcher.again(contender.name(), left / (contenders.len() - place) as u32);
-            let line = self.fit(contender, groupings, &tables, &mut watcher);
-            watcher.finish();
+            progress.again(family);
+            let line =
+                line(family, &fit.timeout(left / (families.len() - place) as u32), &rows, &mut progress);
+            progress.finish();
             match line {
                 Ok(Some(line)) => {
                     let how = line.ended.in_words();
                     let seconds = duration(line.seconds);
-                    note(format!("{}: validation {:.4} in {seconds}{how}", contender.name(), line.valid));
+                    note(format!("{family}: validation {:.4} in {seconds}{how}", line.valid));
                     lines.push(line);
                 }
                 Ok(None) => leave("there was no time left".to_owned()),
                 // What the others came to is not lost.
-                Err(error) => leave(format!("{error:#}")),
+                Err(error) => leave(crate::in_words(&error)),
             }
         }
         if lines.is_empty() {
             let why: Vec<String> =
-                left_out.iter().map(|out| format!("{}: {}", out.contender.name(), out.why)).collect();
+                left_out.iter().map(|out| format!("{}: {}", out.family, out.why)).collect();
             bail!("no family was done; {}", why.join("; "));
         }
         let behind = behind(&lines);
-        let on = if tables.test.is_some() { "test" } else { "valid" };
+        let on = if rows.test.is_some() { "test" } else { "valid" };
         let mut out = std::io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", object(&tables, &lines, &behind, &left_out, on))?;
+            writeln!(out, "{}", object(&rows, &lines, &behind, &left_out, on))?;
         } else {
             print(&mut out, &lines, &behind, on)?;
-            for LeftOut { contender, why } in &left_out {
-                writeln!(out, "left out: {} ({why})", contender.name())?;
+            for LeftOut { family, why } in &left_out {
+                writeln!(out, "left out: {family} ({why})")?;
             }
         }
         if let Some(html) = &self.html {
@@ -242,82 +192,87 @@ impl Compare {
                 writeln!(out, "written: {}", html.display())?;
             }
         }
-        Ok(match watcher.stop {
-            Some(Stop::Interrupted) => Outcome::Interrupted,
-            _ => Outcome::Done,
-        })
+        Ok(if progress.is_interrupted() { Outcome::Interrupted } else { Outcome::Done })
     }
 
-    /// Fits one family; nothing if there was no time for a first validation.
-    fn fit(
-        &self,
-        contender: Contender,
-        groupings: Vec<Vec<Vec<usize>>>,
-        tables: &Tables,
-        watcher: &mut Watcher,
-    ) -> Result<Option<Line>> {
-        let begin = Instant::now();
-        let family = contender.family();
-        let settings = Settings { seed: self.seed, ..Settings::usual(family, tables.states.len()) };
-        let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: self.seed };
-        let (components, hidden) = contender.sizes();
-        let mut search = Search::new(Plan { groupings, components, hidden, look: LOOK, start });
-        let how = HowToLearn {
-            settings: &settings,
-            precision: Precision::F32,
-            machine: &Machine::Cpu,
-            note: &|_| (),
-        };
-        let ended = run(&mut search, tables.rows(), how, watcher)?;
-        let Some(found) = search.found()? else { return Ok(None) };
-        let ended = match (ended, watcher.stop) {
-            (Ended::Stopped, Some(Stop::Interrupted)) => HowEnded::Interrupted,
-            (Ended::Stopped, _) => HowEnded::Clock,
-            _ => HowEnded::Done,
-        };
-        // What nothing was learned of is no comparison.
-        if ended != HowEnded::Done && found.history.len() <= 1 && search.tried.is_empty() {
-            return Ok(None);
-        }
-        let seconds = begin.elapsed().as_secs_f64();
-        let mean = |table: &Table| -> Result<f64> {
-            Ok(evaluate(found.model.mixture(), &found.model.blocks().unique(table), &judge())?.mean)
-        };
-        let (train, valid) = (mean(&tables.train)?, mean(&tables.valid)?);
-        let rows = tables.test.as_ref().unwrap_or(&tables.valid);
-        let asked = found.model.asked()?;
-        let mut log_p = Vec::new();
-        let mut fastest = f64::INFINITY;
-        for _ in 0..PASSES {
-            let begin = Instant::now();
-            log_p = asked.log_p(rows)?;
-            fastest = fastest.min(begin.elapsed().as_secs_f64());
-        }
-        let microseconds = fastest * 1e6 / rows.rows().max(1) as f64;
-        let test = tables.test.as_ref().map(|_| log_p.iter().sum::<f64>() / log_p.len() as f64);
-        Ok(Some(Line {
-            contender,
-            train,
-            valid,
-            test,
-            log_p,
-            seconds,
-            microseconds,
-            ended,
-            history: found.history.clone(),
-            model: found.model.clone(),
-        }))
+    /// The same fit as `everytree fit --family NAME`, on the CPU.
+    fn fit_of(&self, family: &str, rows: &Rows) -> Fit {
+        let fit = Fit::new().family(family).seed(self.seed).device(DeviceChoice::Cpu);
+        fit.valid(rows.valid.clone()).without_edges()
     }
 }
 
-/// Ways to group columns.
-fn groupings(contender: Contender, tables: &Tables) -> Result<Vec<Vec<Vec<usize>>>> {
-    match contender {
-        Contender::DirectedBlocks => {
-            Together::auto().groupings(&tables.schema, &tables.train, &tables.holes[0], &|_| ())
-        }
-        _ => Ok(vec![Vec::new()]),
+/// The rows that families are compared on: the same for all of them.
+struct Rows {
+    train: Dataset,
+    valid: Dataset,
+    test: Option<Dataset>,
+    held_out: bool,
+}
+
+impl Rows {
+    fn new(tables: &Tables, sources: &Sources, seed: u64) -> Result<Self> {
+        let (train, valid) = match &tables.valid {
+            Some(valid) => (tables.train.clone(), valid.clone()),
+            None => everytree::hold_out(&tables.train, sources.holdout, seed)?,
+        };
+        Ok(Self { train, valid, test: tables.test.clone(), held_out: tables.valid.is_none() })
     }
+
+    fn introduce(&self, progress: &mut Progress, seed: u64) {
+        let test = self.test.as_ref().map(|test| test.rows());
+        progress.data(&FitRows::new(
+            self.train.rows(),
+            self.valid.rows(),
+            test,
+            self.held_out.then_some(seed),
+        ));
+    }
+}
+
+/// Fits one family; nothing if there was no time for a first validation.
+fn line(family: &str, fit: &Fit, rows: &Rows, progress: &mut Progress) -> Result<Option<Line>> {
+    let fitted = match fit.run_with(&rows.train, progress) {
+        Err(error) if error.code() == ErrorCode::Stopped => return Ok(None),
+        other => other?,
+    };
+    let Fitted { model, report, failure, .. } = fitted;
+    if let Some(error) = failure {
+        return Err(error.into());
+    }
+    let ended = match report.stopped {
+        Stopped::Observer => HowEnded::Interrupted,
+        Stopped::Timeout => HowEnded::Clock,
+        _ => HowEnded::Done,
+    };
+    // What nothing was learned of is no comparison.
+    if ended != HowEnded::Done && report.epochs == 0 && report.trials.is_empty() {
+        return Ok(None);
+    }
+    let compared = rows.test.as_ref().unwrap_or(&rows.valid);
+    let inference = model.file().model.inference()?;
+    let mut log_p = Vec::new();
+    let mut fastest = f64::INFINITY;
+    for _ in 0..PASSES {
+        let begin = Instant::now();
+        log_p = inference.log_p(compared.table())?;
+        fastest = fastest.min(begin.elapsed().as_secs_f64());
+    }
+    drop(inference);
+    let microseconds = fastest * 1e6 / compared.rows().max(1) as f64;
+    let test = rows.test.as_ref().map(|_| log_p.iter().sum::<f64>() / log_p.len() as f64);
+    Ok(Some(Line {
+        family: family.to_owned(),
+        train: report.train_ll,
+        valid: report.valid_ll,
+        test,
+        log_p,
+        seconds: report.learning_seconds,
+        microseconds,
+        ended,
+        history: report.history,
+        model,
+    }))
 }
 
 /// By how much each is behind the best on the rows that are compared.
@@ -339,22 +294,23 @@ fn behind(lines: &[Line]) -> Vec<Behind> {
 
 /// How large it is: components, or hidden states.
 fn size(model: &Model) -> String {
-    let size = match model.structure() {
-        Some(Structure::Hidden(count)) => format!("H = {count}"),
-        _ => model.mixture().components().len().to_string(),
+    let core = &model.file().model;
+    let size = match core.hidden() {
+        Some(count) => format!("H = {count}"),
+        None => model.components().to_string(),
     };
-    match model.blocks().is_none() {
+    match core.blocks().is_none() {
         true => size,
-        false => format!("{size}, {} blocks", model.blocks().blocks().len()),
+        false => format!("{size}, {} blocks", core.blocks().blocks().len()),
     }
 }
 
 fn cells(line: &Line, behind: &Behind) -> Vec<String> {
-    let name = line.contender.name();
+    let name = &line.family;
     vec![
-        if line.ended == HowEnded::Done { name.to_owned() } else { format!("{name} *") },
+        if line.ended == HowEnded::Done { name.clone() } else { format!("{name} *") },
         size(&line.model),
-        count(line.model.degrees_of_freedom()),
+        count(line.model.parameters()),
         format!("{:.4}", line.train),
         format!("{:.4}", line.valid),
         line.test.map_or("–".to_owned(), |test| format!("{test:.4}")),
@@ -367,7 +323,7 @@ fn cells(line: &Line, behind: &Behind) -> Vec<String> {
         },
         duration(line.seconds),
         format!("{:.*}", if line.microseconds < 10.0 { 2 } else { 0 }, line.microseconds),
-        exact(&line.model).to_owned(),
+        exact(&line.model),
     ]
 }
 
@@ -418,15 +374,15 @@ fn print(out: &mut dyn Write, lines: &[Line], behind: &[Behind], on: &str) -> Re
     Ok(())
 }
 
-fn object(tables: &Tables, lines: &[Line], behind: &[Behind], left_out: &[LeftOut], on: &str) -> Value {
+fn object(rows: &Rows, lines: &[Line], behind: &[Behind], left_out: &[LeftOut], on: &str) -> Value {
     let families: Vec<Value> = lines
         .iter()
         .zip(behind)
         .map(|(line, behind)| {
             let mut object = json!({
-                "family": line.contender.name(),
-                "components": line.model.mixture().components().len(),
-                "parameters": line.model.degrees_of_freedom(),
+                "family": line.family,
+                "components": line.model.components(),
+                "parameters": line.model.parameters(),
                 "train_ll": line.train,
                 "valid_ll": line.valid,
                 "test_ll": line.test,
@@ -438,25 +394,26 @@ fn object(tables: &Tables, lines: &[Line], behind: &[Behind], left_out: &[LeftOu
                 "exact": exact(&line.model),
                 "history": line.history,
             });
-            if let Some(Structure::Hidden(count)) = line.model.structure() {
+            let core = &line.model.file().model;
+            if let Some(count) = core.hidden() {
                 object["hidden"] = json!(count);
             }
-            if !line.model.blocks().is_none() {
-                object["blocks"] = json!(line.model.blocks().blocks().len());
+            if !core.blocks().is_none() {
+                object["blocks"] = json!(core.blocks().blocks().len());
             }
             object
         })
         .collect();
     json!({
-        "rows": tables.train.rows(),
-        "valid_rows": tables.valid.rows(),
-        "test_rows": tables.test.as_ref().map(Table::rows),
-        "columns": tables.states.len(),
+        "rows": rows.train.rows(),
+        "valid_rows": rows.valid.rows(),
+        "test_rows": rows.test.as_ref().map(|test| test.rows()),
+        "columns": rows.train.columns(),
         "compared_on": on,
         "families": families,
         "left_out": left_out
             .iter()
-            .map(|out| json!({"family": out.contender.name(), "why": out.why}))
+            .map(|out| json!({"family": out.family, "why": out.why}))
             .collect::<Vec<_>>(),
     })
 }

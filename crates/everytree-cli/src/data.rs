@@ -2,8 +2,8 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use everytree_core::data::scan::{MissingCells, ScanSettings};
-use everytree_read::{FileFacts, Header, ReadSettings};
+use everytree::{MissingValues, ReadOptions};
+use everytree_read::{Header, ReadSettings};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -56,11 +56,20 @@ fn delimiter(text: &str) -> Result<u8, String> {
 
 /// A label that the model does not know.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Unknown {
+pub enum UnknownChoice {
     /// An error that names the cell.
     Error,
     /// As if the cell had not been observed.
     Unobserved,
+}
+
+impl From<UnknownChoice> for everytree::Unknown {
+    fn from(choice: UnknownChoice) -> Self {
+        match choice {
+            UnknownChoice::Error => Self::Error,
+            UnknownChoice::Unobserved => Self::Unobserved,
+        }
+    }
 }
 
 /// What a file of this name holds.
@@ -131,44 +140,43 @@ pub struct StateArguments {
 }
 
 impl StateArguments {
-    /// Are missing cells values that were not observed?
-    pub fn marginalise(&self) -> bool {
-        self.missing == MissingChoice::Marginalise
-    }
-
-    pub fn settings(&self) -> Result<ScanSettings> {
-        let mut settings = ScanSettings { max_states: self.max_states, ..ScanSettings::default() };
-        if self.max_states < 2 || self.max_states > 1 << 14 {
-            bail!("--max-states {}: between 2 and {}", self.max_states, 1 << 14);
-        }
+    /// With how text files are cut into fields.
+    pub fn options(&self, text: &TextArguments) -> Result<ReadOptions> {
+        let mut options = ReadOptions::default().max_states(self.max_states).na(self.na.split(','));
         for bins in &self.bins {
             if bins == "none" {
-                settings.bin_numbers = false;
+                options.bin_numbers = false;
                 continue;
             }
             let (column, count) =
                 bins.rsplit_once('=').ok_or_else(|| anyhow!("--bins {bins}: COLUMN=K, or none"))?;
             let count =
                 count.parse().map_err(|_| anyhow!("--bins {bins}: {count:?} is not a number of bins"))?;
-            settings.bins.insert(column.to_owned(), count);
+            options = options.bins(column, count);
         }
-        settings.missing_cells = match self.missing {
-            MissingChoice::Category => MissingCells::State,
-            MissingChoice::Marginalise => MissingCells::Unobserved,
-            MissingChoice::Error => MissingCells::Refused,
+        options.missing = match self.missing {
+            MissingChoice::Category => MissingValues::Category,
+            MissingChoice::Marginalise => MissingValues::Marginalise,
+            MissingChoice::Error => MissingValues::Error,
         };
-        settings.missing = std::iter::once("").chain(self.na.split(',')).map(str::to_owned).collect();
-        Ok(settings)
+        let ReadSettings { delimiter, header } = text.settings();
+        options.delimiter = delimiter.map(char::from);
+        options.header = match header {
+            Header::Auto => None,
+            Header::Yes => Some(true),
+            Header::No => Some(false),
+        };
+        Ok(options)
     }
 }
 
 /// Columns that were passed over.
-pub fn say_ignored(path: &Path, facts: &FileFacts) {
-    if !facts.ignored.is_empty() {
+pub fn say_ignored(path: &Path, ignored: &[String]) {
+    if !ignored.is_empty() {
         note!(
             "note: {}: columns that the model does not have are passed over: {}",
             path.display(),
-            facts.ignored.join(", ")
+            ignored.join(", ")
         );
     }
 }

@@ -5,17 +5,11 @@ use crate::asia::{self, Row};
 use crate::inspect::{edge_json, print_edges};
 use anyhow::Result;
 use clap::Args;
-use everytree::ranked;
-use everytree_core::blocks::Blocks;
-use everytree_core::file::{ModelFile, Provenance};
-use everytree_core::forest::Cpu;
-use everytree_core::learn::{Data, Settings, State, edge_posteriors, evaluate, split};
-use everytree_core::model::{Component, Mixture, Moat, Model, Numbers, PairCounts, Pairs};
+use everytree::{Dataset, Fit, Precision};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::json;
 use std::io::Write;
-use std::sync::Arc;
 
 const ROWS: usize = 20_000;
 
@@ -57,22 +51,13 @@ fn conditional(p: &[(Row, f64)], variable: usize, evidence: &[(usize, bool)]) ->
 impl Demo {
     pub fn run(self) -> Result<Outcome> {
         let mut rng = Pcg64::seed_from_u64(self.seed);
-        let rows = asia::table((0..ROWS).map(|_| asia::draw(&mut rng)));
-        let parts = split(ROWS, 0.1, self.seed);
-        let (train, valid) = (rows.select(parts.train).unique(), rows.select(parts.valid).unique());
-        let counts = PairCounts::new(&[2; 8], &train.table, &train.weights);
-        let moat = Component::Moat(Moat::from_counts(&counts, Pairs::Lambda, 1.0)?);
-        let mut state = State::new(Mixture::one(moat));
-        let judge = Cpu::<f64>::new().keeping(0);
-        let data = Data { train: &train, valid: &valid };
+        let rows = Dataset::from_codes(asia::schema(), asia::table((0..ROWS).map(|_| asia::draw(&mut rng))))?;
         // In f64, so that the answer is the same on every machine to more digits than are printed.
-        state.run(data, &Settings::paper(8), &Cpu::<f64>::new(), &judge, &mut ())?;
-        let model = Arc::unwrap_or_clone(state.best);
-
-        let all = asia::table(asia::all_rows()).unique();
-        let learned = evaluate(&model, &all, &judge)?.log_likelihood;
+        let model = Fit::new().seed(self.seed).precision(Precision::F64).run(&rows)?;
+        let all = Dataset::from_codes(asia::schema(), asia::table(asia::all_rows()))?;
+        let learned = model.score(&all)?.log_likelihoods;
         let learned: Vec<(Row, f64)> =
-            asia::all_rows().zip(learned).map(|(row, log)| (row, log.exp())).collect();
+            asia::all_rows().zip(learned).map(|(row, log)| (row, log.value.exp())).collect();
         let exact: Vec<(Row, f64)> = asia::all_rows().map(|row| (row, asia::probability(&row))).collect();
         let entropy: f64 = exact.iter().filter(|(_, p)| *p > 0.0).map(|(_, p)| -p * p.ln()).sum();
         let cross: f64 = exact
@@ -81,15 +66,7 @@ impl Demo {
             .filter(|((_, p), _)| *p > 0.0)
             .map(|((_, p), (_, q))| -p * q.ln())
             .sum();
-        let posteriors = edge_posteriors(&model, &train, &judge)?;
-        let parameters = model.size();
-        let file = ModelFile {
-            model: Model::new(Blocks::none(&[2; 8]), model)?,
-            schema: asia::schema(),
-            provenance: Provenance::default(),
-            edge_posteriors: Some(posteriors),
-        };
-        let mut edges = ranked(&file)?;
+        let mut edges = model.edges()?;
         edges.truncate(8);
 
         let answers: Vec<(String, f64, f64)> = QUESTIONS
@@ -111,7 +88,7 @@ impl Demo {
             let edge = edge_json;
             let object = json!({
                 "rows": ROWS,
-                "parameters": parameters,
+                "parameters": model.parameters(),
                 "answers": answers.iter().map(answer).collect::<Vec<_>>(),
                 "edges": edges.iter().map(edge).collect::<Vec<_>>(),
                 "sum_of_probabilities": total,

@@ -2,14 +2,10 @@
 
 use crate::Outcome;
 use crate::data::use_threads;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use everytree::{Labels, column, state, unknown};
-use everytree_core::data::{Encoder, Schema};
-use everytree_core::file::ModelFile;
-use everytree_core::infer::{Evidence, InferError};
+use everytree::{ErrorCode, Evidence, Model, Schema, Spelling, Variable};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -33,20 +29,23 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// The model and the evidence.
-    pub fn open(&self) -> Result<(ModelFile, Evidence)> {
+    /// The model.
+    pub fn open(&self) -> Result<Model> {
         use_threads(self.threads)?;
-        let file = ModelFile::load(&self.model)?;
-        let known = evidence(&file.schema, "--given ", &self.given)?;
-        Ok((file, known))
+        Ok(Model::load(&self.model)?)
+    }
+
+    /// What is known of a row.
+    pub fn evidence<'m>(&self, model: &'m Model) -> Result<Evidence<'m>> {
+        evidence(model, "--given ", &self.given)
     }
 }
 
-/// Evidence that no row has is an honest "no"; every other mistake is one.
-pub fn possible<T>(found: Result<T, InferError>, json: bool) -> Result<Option<T>> {
+/// Evidence that no row has: the answer is no. Every other mistake is one.
+pub fn possible<T>(found: everytree::Result<T>, json: bool) -> Result<Option<T>> {
     match found {
-        Err(error @ (InferError::Impossible | InferError::Unexplained { .. })) => {
-            note!("everytree: {error}");
+        Err(error) if error.code() == ErrorCode::ImpossibleEvidence => {
+            note!("everytree: {}", error.spelled(Spelling::Flags));
             if json {
                 writeln!(std::io::stdout().lock(), "{}", json!({"impossible": true}))?;
             }
@@ -56,53 +55,51 @@ pub fn possible<T>(found: Result<T, InferError>, json: bool) -> Result<Option<T>
     }
 }
 
-/// A row as an object.
-pub fn row_json(labels: &Labels<'_>, row: &[u16]) -> Map<String, Value> {
-    labels.row(row).map(|(name, label)| (name.to_owned(), json!(label))).collect()
+/// A row as an object, of labels in the order of the columns.
+pub fn row_json(schema: &Schema, labels: impl Iterator<Item = String>) -> Map<String, Value> {
+    let names = schema.variables.iter().map(|variable| variable.name.clone());
+    names.zip(labels.map(Value::String)).collect()
 }
 
-/// What is not `given` is not a missing cell either.
-pub fn observed_only(schema: &Schema, given: &[String], known: &mut Evidence) -> Result<()> {
-    let named =
-        |name: &str| given.iter().any(|text| split(schema, text).is_some_and(|(given, _)| given == name));
-    everytree::observed_only(schema, named, known)
-}
-
-/// What an honest "no" comes to.
+/// "The answer is no."
 pub const NO: Result<Outcome> = Ok(Outcome::No);
 
 /// `COLUMN=VALUE` or `COLUMN=VALUE,VALUE`, each column once; mistakes are named after what stands `before` them.
-pub fn evidence(schema: &Schema, before: &str, given: &[String]) -> Result<Evidence> {
-    let encoder = Encoder::new(schema);
-    let mut evidence = Evidence::none(&schema.states());
-    let mut seen = HashSet::new();
+pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<Evidence<'m>> {
+    let schema = model.schema();
+    let mut evidence = model.evidence();
     for text in given {
         let (name, value) =
             split(schema, text).ok_or_else(|| anyhow!("{before}{text}: COLUMN=VALUE is needed"))?;
-        let variable = column(schema, name)?;
-        if !seen.insert(variable) {
-            bail!("{before}{text}: column {name:?} is given twice");
-        }
-        evidence.set(variable, &states(schema, &encoder, variable, value)?)?;
+        let place = || format!("{before}{text}");
+        let labels = match schema.position(name) {
+            Some(variable) => labels(&schema.variables[variable], &schema.missing, value),
+            None => vec![value.to_owned()],
+        };
+        let labels = labels.iter().map(String::as_str);
+        evidence = match evidence.given_any(name, labels) {
+            Err(error) if error.code() == ErrorCode::InvalidOption => return Err(error).with_context(place),
+            other => other?,
+        };
     }
     Ok(evidence)
 }
 
 /// One value, or several with commas between. A label may have commas of its own: the longest that fits is meant.
-fn states(schema: &Schema, encoder: &Encoder<'_>, variable: usize, value: &str) -> Result<Vec<usize>> {
+fn labels(variable: &Variable, missing: &[String], value: &str) -> Vec<String> {
+    let known = variable.labels();
     let parts: Vec<&str> = value.split(',').collect();
     let mut found = Vec::new();
     let mut place = 0;
     while place < parts.len() {
-        let known = (place..parts.len()).rev().find_map(|last| {
-            let label = parts[place..=last].join(",");
-            state(schema, encoder, variable, label.trim()).map(|state| (state, last))
-        });
-        let (state, last) = known.ok_or_else(|| unknown(schema, variable, parts[place].trim()))?;
-        found.push(state);
+        let joined = |last: usize| parts[place..=last].join(",").trim().to_owned();
+        let fits = |last: &usize| known.contains(&joined(*last)) || missing.contains(&joined(*last));
+        // What is no label as it stands may be a number that is written otherwise: one part alone.
+        let last = (place..parts.len()).rev().find(fits).unwrap_or(place);
+        found.push(joined(last));
         place = last + 1;
     }
-    Ok(found)
+    found
 }
 
 /// Cuts at the equals sign after which the name of a column ends; names may have such signs of their own.
@@ -114,30 +111,33 @@ pub fn split<'a>(schema: &Schema, text: &'a str) -> Option<(&'a str, &'a str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use everytree_core::data::{States, Variable};
+    use everytree::{Dataset, Fit};
 
-    fn schema() -> Schema {
-        let variable = |name: &str, states, missing| Variable { name: name.to_owned(), states, missing };
-        Schema {
-            variables: vec![
-                variable("a=b", States::Texts(vec!["x".into(), "x,y".into(), "z".into()]), false),
-                variable("age", States::Integers(vec![20, 30]), true),
-            ],
-            header: true,
-            missing: vec![String::new()],
-        }
+    fn model() -> Model {
+        let texts = ["x", "x,y", "z"].into_iter().cycle().map(Some).take(30).collect();
+        let ages = [Some("20"), Some("30"), None].into_iter().cycle().take(30).collect();
+        let data = Dataset::from_columns([("a=b", texts), ("age", ages)]).unwrap();
+        Fit::new().family("independent").run(&data).unwrap()
     }
 
+    /// The logarithm of the probability of evidence tells which states it allows: all are equally probable.
     #[test]
     fn evidence_is_read_as_it_is_written() {
+        let model = model();
         let read = |given: &[&str]| {
-            evidence(&schema(), "--given ", &given.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>())
+            evidence(&model, "--given ", &given.iter().map(|g| (*g).to_owned()).collect::<Vec<_>>())
         };
-        assert_eq!(read(&["a=b=x,y"]).unwrap().of(0), [0.0, 1.0, 0.0]);
-        assert_eq!(read(&["a=b=x,z"]).unwrap().of(0), [1.0, 0.0, 1.0]);
-        assert_eq!(read(&["a=b=x, x,y"]).unwrap().of(0), [1.0, 1.0, 0.0]);
-        assert_eq!(read(&["age=030"]).unwrap().of(1), [0.0, 1.0, 0.0]);
-        assert_eq!(read(&["age="]).unwrap().of(1), [0.0, 0.0, 1.0]);
+        let p = |given: &[&str]| model.log_evidence(&read(given).unwrap()).unwrap().value.exp();
+        for (given, states) in [
+            ("a=b=x,y", 1.0),
+            ("a=b=x,z", 2.0),
+            ("a=b=x, x,y", 2.0),
+            ("age=030", 1.0),
+            ("age=20,030", 2.0),
+            ("age=", 1.0),
+        ] {
+            assert!((p(&[given]) - states / 3.0).abs() < 0.05, "{given} {}", p(&[given]));
+        }
         for (given, words) in [
             (&["age=40"][..], "unknown value \"40\"; known: \"20\", \"30\", \"\""),
             (&["height=1"], "no column \"height\"; the columns are a=b, age"),
@@ -145,7 +145,7 @@ mod tests {
             (&["age=20,30,", "age=30"], "given twice"),
             (&["age"], "COLUMN=VALUE is needed"),
         ] {
-            let error = read(given).unwrap_err().to_string();
+            let error = format!("{:#}", read(given).unwrap_err());
             assert!(error.contains(words), "{error}");
         }
     }

@@ -1,16 +1,13 @@
 //! `everytree impute`: a table with its missing cells filled in.
 
 use crate::Outcome;
-use crate::data::{Format, TextArguments, Unknown, compressed, say_ignored, use_threads};
+use crate::data::{Format, TextArguments, UnknownChoice, compressed, say_ignored, use_threads};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use everytree::{Filled, How, Imputation, IncompleteRows, count, plural};
-use everytree_core::data::Schema;
-use everytree_core::file::{ModelFile, write_through};
-use everytree_core::infer::Estimate;
+use everytree::{Estimate, ImputeMethod, ImputedCell, Model, Schema, count, plural};
+use everytree_core::file::write_through;
 use everytree_read::{Fill, copy_filled};
-use indicatif::{ParallelProgressIterator, ProgressBar, ProgressStyle};
-use rayon::prelude::*;
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,10 +16,20 @@ use std::path::{Path, PathBuf};
 enum HowChoice {
     /// The most probable way to complete the row.
     Map,
-    /// One way by chance, as probable as the model says.
+    /// One way at random, as probable as the model says.
     Sample,
-    /// Each cell by itself: its most probable value; of columns of numbers, the value nearest to the mean.
+    /// Each cell alone: its most probable value; of columns of numbers, the value nearest to the mean.
     MeanState,
+}
+
+impl From<HowChoice> for ImputeMethod {
+    fn from(choice: HowChoice) -> Self {
+        match choice {
+            HowChoice::Map => Self::Map,
+            HowChoice::Sample => Self::Sample,
+            HowChoice::MeanState => Self::MeanState,
+        }
+    }
 }
 
 /// Fill the missing cells of a table.
@@ -32,7 +39,7 @@ enum HowChoice {
 /// cut into bins gets a number in the middle of its bin.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  everytree impute survey.everytree holes.csv --out whole.csv\n  everytree impute survey.everytree holes.csv --out whole.csv --how sample --seed 7 --probabilities"
+    after_help = "Examples:\n  everytree impute survey.everytree incomplete.csv --out whole.csv\n  everytree impute survey.everytree incomplete.csv --out whole.csv --how sample --seed 7 --probabilities"
 )]
 pub struct Impute {
     /// Model file.
@@ -42,7 +49,7 @@ pub struct Impute {
     /// Where the filled table goes.
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// map (the most probable way to complete a row), sample (one by chance), or mean-state (each cell by itself).
+    /// map (the most probable way to complete a row), sample (one at random), or mean-state (each cell alone).
     #[arg(long, default_value = "map", value_name = "map|sample|mean-state", hide_possible_values = true)]
     how: HowChoice,
     /// Also write FILE.probabilities.csv: row, column, value and its probability for every cell that was filled.
@@ -50,7 +57,7 @@ pub struct Impute {
     probabilities: bool,
     /// What to do with a label that the model does not know: `error`, or `unobserved` (it stays as it is).
     #[arg(long, default_value = "error", value_name = "error|unobserved", hide_possible_values = true)]
-    unknown: Unknown,
+    unknown: UnknownChoice,
     #[command(flatten)]
     text: TextArguments,
     /// Seed of everything random.
@@ -70,72 +77,65 @@ impl Impute {
         if Format::of(&self.out) != Format::of(&self.data) {
             bail!("--out {}: the filled table has the format of {}", self.out.display(), self.data.display());
         }
-        let file = ModelFile::load(&self.model)?;
-        let asked = file.model.asked()?;
-        let imputation = Imputation {
-            how: match self.how {
-                HowChoice::Map => How::Map,
-                HowChoice::Sample => How::Sample,
-                HowChoice::MeanState => How::MeanState,
-            },
-            probabilities: self.probabilities,
-            unknown_is_unobserved: self.unknown == Unknown::Unobserved,
-            seed: self.seed,
+        let model = Model::load(&self.model)?;
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rows with missing cells, {eta} left")?;
+        let bar = ProgressBar::new(0).with_style(style);
+        let on_row = |rows: usize| {
+            bar.set_length(rows as u64);
+            bar.inc(1);
         };
-        let IncompleteRows { rows: holes, facts, never_seen } =
-            imputation.incomplete_rows((&self.data).into(), &file.schema, &self.text.settings())?;
-        let rows = facts.rows;
-        say_ignored(&self.data, &facts);
-        for (v, &cells) in never_seen.iter().enumerate().filter(|(_, cells)| **cells > 0) {
+        let imputed = model
+            .imputation()
+            .method(self.how.into())
+            .probabilities(self.probabilities)
+            .unknown(self.unknown.into())
+            .seed(self.seed)
+            .read(self.text.settings())
+            .on_row(&on_row)
+            .cells(&self.data);
+        bar.finish_and_clear();
+        let imputed = imputed?;
+        say_ignored(&self.data, &imputed.ignored);
+        let variables = &model.schema().variables;
+        for (v, &cells) in imputed.never_seen.iter().enumerate().filter(|(_, cells)| **cells > 0) {
             note!(
                 "note: column {:?} was always missing in training: {} left as they are",
-                file.schema.variables[v].name,
+                variables[v].name,
                 plural(cells, "cell")
             );
         }
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rows with missing cells, {eta} left")?;
-        let bar = ProgressBar::new(holes.len() as u64).with_style(style);
-        let filled: Result<Vec<Vec<Filled>>> = holes
-            .par_iter()
-            .progress_with(bar.clone())
-            .map(|hole| {
-                let filled = imputation.fill(&file.schema, &asked, hole);
-                filled.with_context(|| format!("{}: row {}", self.data.display(), hole.row))
-            })
-            .collect();
-        bar.finish_and_clear();
-        let filled: Vec<Filled> = filled?.into_iter().flatten().collect();
-        let fills: Vec<Fill> = filled
+        let fills: Vec<Fill> = imputed
+            .cells
             .iter()
             .map(|cell| Fill {
                 row: cell.row,
                 variable: cell.variable,
-                text: file.schema.variables[cell.variable].cell(cell.state),
+                text: variables[cell.variable].cell(cell.state),
             })
             .collect();
         write_through(&self.out, |out| {
             compressed(&self.out, out, |out| -> Result<()> {
-                Ok(copy_filled(&self.data, &file.schema, &self.text.settings(), &fills, out)?)
+                Ok(copy_filled(&self.data, model.schema(), &self.text.settings(), &fills, out)?)
             })
         })
         .with_context(|| self.out.display().to_string())??;
         let beside = self.probabilities.then(|| beside(&self.out));
         if let Some(path) = &beside {
-            write_through(path, |out| write_probabilities(out, &file.schema, &filled))
+            write_through(path, |out| write_probabilities(out, model.schema(), &imputed.cells))
                 .with_context(|| path.display().to_string())??;
         }
         if self.json {
             let object = json!({
-                "rows": rows, "incomplete_rows": holes.len(), "cells": filled.len(), "out": self.out,
+                "rows": imputed.rows, "incomplete_rows": imputed.incomplete_rows, "cells": imputed.cells.len(), "out": self.out,
                 "probabilities": beside,
             });
             writeln!(std::io::stdout().lock(), "{object}")?;
         } else {
             note!(
                 "filled {} in {} of {}; wrote {}",
-                plural(filled.len(), "cell"),
-                count(holes.len()),
-                plural(rows as usize, "row"),
+                plural(imputed.cells.len(), "cell"),
+                count(imputed.incomplete_rows),
+                plural(imputed.rows as usize, "row"),
                 self.out.display()
             );
         }
@@ -149,7 +149,7 @@ fn beside(out: &Path) -> PathBuf {
     name.into()
 }
 
-fn write_probabilities(out: &mut dyn Write, schema: &Schema, filled: &[Filled]) -> Result<()> {
+fn write_probabilities(out: &mut dyn Write, schema: &Schema, filled: &[ImputedCell]) -> Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     writer.write_record(["row", "column", "value", "probability", "standard_error"])?;
     for cell in filled {

@@ -3,11 +3,9 @@
 use crate::Outcome;
 use crate::data::use_threads;
 use crate::given::evidence;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, Subcommand};
-use everytree::{Translation, column};
-use everytree_core::file::ModelFile;
-use everytree_core::infer::{Effort, Estimate, InferError};
+use everytree::Model;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -68,48 +66,17 @@ enum Figure {
 impl Info {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
-        if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
-            bail!("--tolerance {}: must be positive", self.tolerance);
-        }
-        if self.trees == 0 {
-            bail!("--trees 0: at least one");
-        }
-        let file = ModelFile::load(&self.model)?;
-        let asked = file.model.asked()?;
-        let effort = Effort {
-            trees: self.trees,
-            tolerance: Some(self.tolerance),
-            seed: self.seed,
-            ..Effort::default()
-        };
+        let model = Model::load(&self.model)?;
+        let figures = model.figures().tolerance(self.tolerance).trees(self.trees).seed(self.seed);
         let (name, unit, found) = match &self.figure {
-            Figure::Entropy => ("entropy", " nats", asked.entropy(effort)?),
-            Figure::Kl { other } => {
-                let other = ModelFile::load(other)?;
-                let translation = Translation::new(&file.schema, &other.schema)?;
-                let found = asked.divergence(&other.model.asked()?, &|row| translation.row(row), effort)?;
-                ("kl", " nats", found)
-            }
-            Figure::MutualInformation { column: one, other } => {
-                let (u, v) = (column(&file.schema, one)?, column(&file.schema, other)?);
-                if u == v {
-                    bail!("mutual-information {one} {other}: two different columns are needed");
-                }
-                ("mutual_information", " nats", asked.mutual_information(u, v, effort)?)
+            Figure::Entropy => ("entropy", " nats", figures.entropy()?),
+            Figure::Kl { other } => ("kl", " nats", figures.divergence(&Model::load(other)?)?),
+            Figure::MutualInformation { column, other } => {
+                ("mutual_information", " nats", figures.mutual_information(column, other)?)
             }
             Figure::Expect { conjunction } => {
                 let given: Vec<String> = conjunction.split('&').map(|part| part.trim().to_owned()).collect();
-                let known = evidence(&file.schema, "expect ", &given)?;
-                // The error of a probability is that of its logarithm times itself.
-                let found = match asked.log_evidence(&known, effort) {
-                    Ok(log) => {
-                        let p = log.value.exp();
-                        Estimate { value: p, standard_error: p * log.standard_error }
-                    }
-                    Err(InferError::Impossible) => Estimate { value: 0.0, standard_error: 0.0 },
-                    Err(error) => return Err(error.into()),
-                };
-                ("probability", "", found)
+                ("probability", "", figures.probability(&evidence(&model, "expect ", &given)?)?)
             }
         };
         let mut out = std::io::stdout().lock();

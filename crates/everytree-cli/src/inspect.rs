@@ -3,13 +3,12 @@
 use crate::Outcome;
 use anyhow::Result;
 use clap::Args;
-use everytree::{Edge, Labels, count, edge_probabilities, edges_of, names, plural, ranked, yes_or_no};
+use everytree::{Edge, Model, Schema, Variable, count, plural, yes_or_no};
 use everytree_core::blocks::Block;
-use everytree_core::data::Schema;
-use everytree_core::file::{ModelFile, Provenance};
-use everytree_core::learn::{ALL_ROWS, Optimiser};
-use everytree_core::model::{AskedComponent, Component, EdgeTables, Learnable, Structure};
-use everytree_core::spanning::Kind;
+use everytree_core::file::Provenance;
+use everytree_core::model::{
+    ALL_ROWS, Component, ComponentInference, EdgeTables, Learnable, Optimiser, Trees,
+};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -44,42 +43,36 @@ pub fn edge_json(edge: &Edge) -> Value {
 
 impl Inspect {
     pub fn run(self) -> Result<Outcome> {
-        let file = ModelFile::load(&self.model)?;
-        let mut edges = ranked(&file)?;
+        let model = Model::load(&self.model)?;
+        let mut edges = model.edges()?;
         let all = edges.len();
         if !self.edges {
             edges.truncate(self.top);
         }
-        let directed = file.model.kind() == Kind::Directed;
-        let has_tables = directed && !matches!(file.model.structure(), Some(Structure::Hidden(_)));
-        let tables = if has_tables && self.edges { Some(Explained::new(&file)?) } else { None };
+        let trees = model.file().model.family().spec().trees;
+        let has_tables = model.is_directed() && trees != Trees::OneLatent;
+        let tables = if has_tables && self.edges { Some(Explained::new(&model)?) } else { None };
         let mut out = std::io::stdout().lock();
         if self.json {
-            writeln!(out, "{}", self.object(&file, &edges, tables.as_ref())?)?;
+            writeln!(out, "{}", self.object(&model, &edges, tables.as_ref())?)?;
             return Ok(Outcome::Done);
         }
+        let hidden = model.file().model.hidden();
+        let hidden =
+            hidden.map_or(String::new(), |count| format!(", {} a column", plural(count, "hidden state")));
         writeln!(
             out,
-            "{}: {}, {}, {}",
-            match file.model.structure() {
-                None if directed => "mixture of all rooted forests".to_owned(),
-                None => "mixture of all trees".to_owned(),
-                Some(Structure::Independent) => "independent columns".to_owned(),
-                Some(Structure::ChowLiu) if file.model.mixture().components().len() == 1 =>
-                    "Chow–Liu tree".to_owned(),
-                Some(Structure::ChowLiu) => "mixture of trees".to_owned(),
-                Some(Structure::Hidden(count)) =>
-                    format!("hidden Chow–Liu tree, {} a column", plural(count, "hidden state")),
-            },
-            plural(file.schema.variables.len(), "variable"),
-            plural(file.schema.states().iter().sum(), "state"),
-            plural(file.model.degrees_of_freedom(), "parameter")
+            "{}{hidden}: {}, {}, {}",
+            model.family(),
+            plural(model.schema().variables.len(), "variable"),
+            plural(model.schema().states().iter().sum(), "state"),
+            plural(model.parameters(), "parameter")
         )?;
-        variables(&mut out, &file.schema)?;
-        blocks(&mut out, &file)?;
-        components(&mut out, &file)?;
-        if directed && file.model.structure().is_none() {
-            roots(&mut out, &file)?;
+        variables(&mut out, model.schema())?;
+        blocks(&mut out, &model)?;
+        components(&mut out, &model)?;
+        if model.is_directed() && trees == Trees::All {
+            roots(&mut out, &model)?;
         }
         if all == 0 {
             writeln!(out, "\nno edges")?;
@@ -89,12 +82,12 @@ impl Inspect {
             writeln!(out, "\nedges, the {} most probable of {}", edges.len(), count(all))?;
         }
         print_edges(&mut out, &edges, tables.as_ref())?;
-        provenance(&mut out, &file.provenance)?;
+        provenance(&mut out, &model.file().provenance)?;
         Ok(Outcome::Done)
     }
 
-    fn object(&self, file: &ModelFile, edges: &[Edge], tables: Option<&Explained>) -> Result<Value> {
-        let variable = |v: &everytree_core::data::Variable| {
+    fn object(&self, model: &Model, edges: &[Edge], tables: Option<&Explained>) -> Result<Value> {
+        let variable = |v: &Variable| {
             let mut entry = json!({"name": v.name, "states": v.labels()});
             if v.missing {
                 entry["missing"] = json!(true);
@@ -109,38 +102,39 @@ impl Inspect {
             }
             object
         };
-        let names = names(file);
+        let names = model.variables();
         let n = names.len();
+        let core = &model.file().model;
         let mut object = json!({
-            "family": file.model.family(),
-            "components": file.model.mixture().components().len(),
-            "variables": file.schema.variables.iter().map(variable).collect::<Vec<_>>(),
+            "family": model.family(),
+            "components": model.components(),
+            "variables": model.schema().variables.iter().map(variable).collect::<Vec<_>>(),
             "edges": edges.iter().map(edge).collect::<Vec<_>>(),
-            "parameters": file.model.degrees_of_freedom(),
-            "provenance": file.provenance,
+            "parameters": model.parameters(),
+            "provenance": model.file().provenance,
         });
-        if let Some(Structure::Hidden(count)) = file.model.structure() {
+        if let Some(count) = core.hidden() {
             object["hidden"] = json!(count);
         }
-        if file.model.mixture().components().len() > 1 {
-            object["shares"] = json!(file.model.mixture().shares());
+        if model.components() > 1 {
+            object["shares"] = json!(model.mixing_weights());
             let one = |component: Summary| {
                 let edges: Vec<Value> = component.edges.iter().take(self.top).map(edge_json).collect();
                 json!({"share": component.share, "edges": edges})
             };
-            object["mixture"] = json!(summaries(file)?.into_iter().map(one).collect::<Vec<_>>());
+            object["mixture"] = json!(summaries(model)?.into_iter().map(one).collect::<Vec<_>>());
         }
-        if file.model.kind() == Kind::Directed {
-            let posteriors = edge_probabilities(file)?;
+        if model.is_directed() {
+            let posteriors = model.edge_matrices()?;
             let root = |v: usize| -> f64 { posteriors.iter().map(|component| component[v * n + v]).sum() };
             let roots: Vec<Value> =
                 (0..n).map(|v| json!({"variable": names[v], "probability": root(v)})).collect();
             object["roots"] = json!(roots);
         }
-        if !file.model.blocks().is_none() {
-            let name = |&column: &usize| file.schema.variables[column].name.clone();
+        if !core.blocks().is_none() {
+            let name = |&column: &usize| model.schema().variables[column].name.clone();
             let block = |block: &Block| block.columns().iter().map(name).collect::<Vec<_>>();
-            object["blocks"] = json!(file.model.blocks().blocks().iter().map(block).collect::<Vec<_>>());
+            object["blocks"] = json!(core.blocks().blocks().iter().map(block).collect::<Vec<_>>());
         }
         Ok(object)
     }
@@ -151,12 +145,12 @@ type Table = Box<dyn Fn(usize, usize, usize) -> Vec<f64>>;
 
 /// The table of every edge that a component has.
 fn table_of(component: &Component) -> Result<Table> {
-    Ok(match component.asked()? {
-        AskedComponent::Trees(density) => {
+    Ok(match component.inference()? {
+        ComponentInference::AllTrees(density) => {
             let tables = density.tables().clone();
             Box::new(move |u, a, v| tables.given(u, a, v).to_vec())
         }
-        AskedComponent::Tree(tree) => Box::new(move |u, a, v| tree.given(u, a, v).to_vec()),
+        ComponentInference::OneTree(tree) => Box::new(move |u, a, v| tree.given(u, a, v).to_vec()),
     })
 }
 
@@ -169,32 +163,33 @@ pub struct Explained {
 }
 
 impl Explained {
-    fn new(file: &ModelFile) -> Result<Self> {
-        let labels = Labels::new(&file.schema);
+    fn new(model: &Model) -> Result<Self> {
+        let variables = &model.schema().variables;
+        let core = &model.file().model;
         let label = |block: &Block, state: usize| match block.combination(state) {
             None => "any other".to_owned(),
-            Some(codes) if codes.len() == 1 => labels.of(block.columns()[0], codes[0]).to_owned(),
+            Some(codes) if codes.len() == 1 => variables[block.columns()[0]].label(codes[0].into()),
             Some(codes) => {
                 let said: Vec<String> = block
                     .columns()
                     .iter()
                     .zip(codes)
                     .filter_map(|(&column, code)| {
-                        let variable = &file.schema.variables[column];
+                        let variable = &variables[column];
                         // Of yes and no, only what is.
                         let yes_or_no = yes_or_no(variable);
                         match code {
                             0 if yes_or_no => None,
                             1 if yes_or_no => Some(variable.name.clone()),
-                            _ => Some(format!("{}={}", variable.name, labels.of(column, code))),
+                            _ => Some(format!("{}={}", variable.name, variable.label(code.into()))),
                         }
                     })
                     .collect();
                 if said.is_empty() { "none of them".to_owned() } else { said.join(" + ") }
             }
         };
-        let blocks = file.model.blocks().blocks().iter();
-        let components = file.model.mixture().components().iter().zip(edge_probabilities(file)?);
+        let blocks = core.blocks().blocks().iter();
+        let components = core.mixture().components().iter().zip(model.edge_matrices()?);
         let components: Result<Vec<_>> =
             components.map(|(component, posterior)| Ok((posterior, table_of(component)?))).collect();
         Ok(Self {
@@ -262,18 +257,20 @@ pub fn print_edges(out: &mut dyn Write, edges: &[Edge], tables: Option<&Explaine
 }
 
 /// Columns that are modelled together.
-fn blocks(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
+fn blocks(out: &mut dyn Write, model: &Model) -> Result<()> {
     const MOST: usize = 20;
-    if file.model.blocks().is_none() {
+    let blocks = model.file().model.blocks();
+    if blocks.is_none() {
         return Ok(());
     }
-    let together: Vec<String> = names(file)
+    let together: Vec<String> = model
+        .variables()
         .into_iter()
-        .zip(file.model.blocks().blocks())
+        .zip(blocks.blocks())
         .filter(|(_, block)| block.columns().len() > 1)
         .map(|(name, block)| format!("  {name}  ({})", plural(block.states(), "state")))
         .collect();
-    writeln!(out, "\nmodelled together:")?;
+    writeln!(out, "\nblocks, modelled jointly:")?;
     for line in together.iter().take(MOST) {
         writeln!(out, "{line}")?;
     }
@@ -290,35 +287,36 @@ struct Summary {
 }
 
 /// Of every component, in order.
-fn summaries(file: &ModelFile) -> Result<Vec<Summary>> {
-    let mixture = file.model.mixture();
+fn summaries(model: &Model) -> Result<Vec<Summary>> {
+    let mixture = model.file().model.mixture();
     let n = mixture.states().len();
     let of = |((posterior, share), component): ((Vec<f64>, f64), &Component)| {
         // Given that a row is its own, every variable has a parent or is a root, or all but one have an edge.
         let sum: f64 = posterior.iter().sum();
-        let own = match file.model.kind() {
-            Kind::Directed => sum / n as f64,
-            Kind::Undirected => sum / (n.max(2) - 1) as f64,
+        let own = match model.is_directed() {
+            true => sum / n as f64,
+            false => sum / (n.max(2) - 1) as f64,
         };
         let given: Vec<f64> = posterior.iter().map(|p| if own > 0.0 { p / own } else { 0.0 }).collect();
-        Summary { share, edges: edges_of(file, &given, &component.weights()) }
+        Summary { share, edges: model.edges_of(&given, &component.weights()) }
     };
-    Ok(edge_probabilities(file)?
+    Ok(model
+        .edge_matrices()?
         .into_iter()
-        .zip(mixture.shares())
+        .zip(mixture.mixing_weights())
         .zip(mixture.components())
         .map(of)
         .collect())
 }
 
 /// All components, the largest first.
-fn components(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
+fn components(out: &mut dyn Write, model: &Model) -> Result<()> {
     const EDGES: usize = 3;
-    let mut components = summaries(file)?;
+    let mut components = summaries(model)?;
     if components.len() == 1 {
         return Ok(());
     }
-    writeln!(out, "\n{}, by share:", plural(components.len(), "component"))?;
+    writeln!(out, "\n{}, by mixing weight:", plural(components.len(), "component"))?;
     components.sort_by(|a, b| b.share.total_cmp(&a.share));
     for Summary { share, edges } in components {
         let word = |edge: &Edge| {
@@ -332,11 +330,11 @@ fn components(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
 }
 
 /// Where forests are rooted.
-fn roots(out: &mut dyn Write, file: &ModelFile) -> Result<()> {
+fn roots(out: &mut dyn Write, model: &Model) -> Result<()> {
     const MOST: usize = 5;
-    let names = names(file);
+    let names = model.variables();
     let n = names.len();
-    let posteriors = edge_probabilities(file)?;
+    let posteriors = model.edge_matrices()?;
     let mut roots: Vec<(f64, &str)> = (0..n)
         .map(|v| (posteriors.iter().map(|component| component[v * n + v]).sum(), names[v].as_str()))
         .collect();
@@ -373,12 +371,12 @@ fn provenance(out: &mut dyn Write, provenance: &Provenance) -> Result<()> {
         Optimiser::Adam => "Adam",
         Optimiser::Em => "expectation–maximisation",
     };
-    let batches = match settings.batch {
+    let batches = match settings.batch_size {
         ALL_ROWS => "all rows at once".to_owned(),
         batch => format!("batches of {batch}"),
     };
     let steps = match settings.optimiser {
-        Optimiser::Adam => format!(", steps of {}", settings.learning_rate),
+        Optimiser::Adam => format!(", learning rate {}", settings.learning_rate),
         Optimiser::Em => String::new(),
     };
     writeln!(out, "\nlearned by {how}: {batches}{steps}, seed {}", settings.seed)?;

@@ -9,9 +9,11 @@ macro_rules! note {
 }
 
 mod asia;
+mod blocks;
 mod compare;
 mod data;
 mod demo;
+mod families;
 mod fit;
 mod given;
 mod impute;
@@ -25,15 +27,15 @@ mod report;
 mod sample;
 mod score;
 mod tables;
-mod together;
 mod trees;
 
 use clap::{Parser, Subcommand};
+use everytree::{Spelling, spelled};
 use std::ffi::OsString;
 
 /// Mixtures of all trees: learn them from a table, ask them, look inside.
 ///
-/// Exit codes: 0 done; 1 an honest "no"; 2 bad usage or input; 3 a mistake of this program; 130 interrupted, after saving.
+/// Exit codes: 0 done; 1 the answer is no; 2 bad usage or input; 3 a mistake of this program; 130 interrupted, after saving.
 #[derive(Parser)]
 #[command(name = "everytree", version, max_term_width = 100)]
 struct Arguments {
@@ -62,7 +64,7 @@ enum Command {
 enum Outcome {
     /// Done.
     Done,
-    /// The honest answer is no.
+    /// The answer is no.
     No,
     /// Stopped by Ctrl-C, after saving.
     Interrupted,
@@ -103,7 +105,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         // Whoever reads our output has seen enough.
         Ok(Err(error)) if is_broken_pipe(&error) => 0,
         Ok(Err(error)) => {
-            note!("everytree: {error:#}");
+            note!("everytree: {}", in_words(&error));
             2
         }
         Err(_) => {
@@ -113,7 +115,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     }
 }
 
+/// An error and what led to it, with options spelled as flags.
+fn in_words(error: &anyhow::Error) -> String {
+    let words: Vec<String> =
+        error.chain().map(|cause| spelled(&cause.to_string(), Spelling::Flags)).collect();
+    words.join(": ")
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(broken))
+    error.chain().any(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        io.or_else(|| cause.downcast_ref::<everytree::Error>()?.io()).is_some_and(broken)
+    })
 }

@@ -1,63 +1,79 @@
 //! What a person sees while learning goes on, and how it is stopped.
 
 use anyhow::Result;
-use everytree::{count, plural};
-use everytree_core::data::Schema;
-use everytree_core::file::{Checkpoint, FileError, TableFacts};
-use everytree_core::learn::{Progress, Search, Settings, Trial, WatchSearch};
+use everytree::{FitRows, Observer, Schema, Spelling, Trial, count, plural, say, spelled};
+use everytree_core::data::scan::Notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Why learning was told to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// Ctrl-C.
-    Interrupted,
-    /// `--timeout`.
-    TimeOut,
-}
-
-/// Where checkpoints go, and what is in them besides the state.
-pub struct Keep {
-    pub path: PathBuf,
-    pub settings: Settings,
-    pub precision: String,
-    pub schema: Schema,
-    pub train: TableFacts,
-    pub valid: TableFacts,
-    pub holdout: Option<f64>,
-}
-
-/// Watches learning for the command line.
-pub struct Watcher {
+/// Shows how fits go on the terminal, and ends them on Ctrl-C.
+pub struct Progress {
     bar: ProgressBar,
+    quiet: bool,
     interrupts: Arc<AtomicUsize>,
+    /// What is said about the table when its rows are known.
+    introduction: Option<Introduction>,
     begin: Instant,
-    deadline: Option<Instant>,
-    keep: Option<Keep>,
     /// Epochs done when this run began.
     first: Option<usize>,
     /// The fit under way.
     trial: Option<Trial>,
     /// Before everything that the bar says.
     label: String,
-    pub stop: Option<Stop>,
-    pub failed: Option<FileError>,
 }
 
-impl Watcher {
-    pub fn new(quiet: bool, timeout: Option<Duration>, keep: Option<Keep>) -> Result<Self> {
+/// The columns of a table, in words.
+struct Introduction {
+    columns: usize,
+    named: bool,
+    states: usize,
+    notices: Vec<String>,
+    more: usize,
+}
+
+impl Introduction {
+    fn new(schema: &Schema, notices: &[Notice]) -> Self {
+        const MOST: usize = 8;
+        Self {
+            columns: schema.variables.len(),
+            named: schema.header,
+            states: schema.states().iter().sum(),
+            notices: notices.iter().take(MOST).map(say).collect(),
+            more: notices.len().saturating_sub(MOST),
+        }
+    }
+
+    fn print(&self, rows: &FitRows) {
+        let test = rows.test.map_or(String::new(), |test| format!(", {} to test", count(test)));
+        note!(
+            "{}{} with {}; {} to learn from, {} to validate{}{test}",
+            plural(self.columns, "column"),
+            if self.named { ", named in the file," } else { " without names," },
+            plural(self.states, "state"),
+            plural(rows.train, "row"),
+            count(rows.valid),
+            rows.held_out.map_or(String::new(), |seed| format!(" (held out by seed {seed})")),
+        );
+        self.notices.iter().for_each(|notice| note!("note: {notice}"));
+        if self.more > 0 {
+            note!("note: and {} more columns like these", self.more);
+        }
+    }
+}
+
+impl Progress {
+    /// For a table with these columns.
+    pub fn new(quiet: bool, schema: &Schema, notices: &[Notice]) -> Result<Self> {
         let bar = if quiet || !std::io::stderr().is_terminal() {
             ProgressBar::hidden()
         } else {
             ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
         };
-        bar.set_style(ProgressStyle::with_template("{bar:30} {msg}").expect("a valid template"));
+        bar.set_style(ProgressStyle::with_template("{bar:30} {msg}")?);
         let interrupts = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&interrupts);
         // The first asks for an orderly end, the second does not wait for it.
@@ -66,33 +82,25 @@ impl Watcher {
                 std::process::exit(130);
             }
         })?;
-        let begin = Instant::now();
-        let deadline = timeout.map(|timeout| begin + timeout);
         Ok(Self {
             bar,
+            quiet,
             interrupts,
-            begin,
-            deadline,
-            keep,
+            introduction: Some(Introduction::new(schema, notices)),
+            begin: Instant::now(),
             first: None,
             trial: None,
             label: String::new(),
-            stop: None,
-            failed: None,
         })
     }
 
-    /// Another fit, with so much time.
-    pub fn again(&mut self, name: &str, timeout: Duration) {
+    /// Another fit, of this name.
+    pub fn again(&mut self, name: &str) {
         self.label = format!("{name}: ");
-        self.keep_nothing();
-        self.stop = None;
-        self.deadline = Some(Instant::now() + timeout);
+        self.restart();
     }
 
-    /// From here on nothing is put aside any more: what follows is another run.
-    pub fn keep_nothing(&mut self) {
-        self.keep = None;
+    fn restart(&mut self) {
         self.first = None;
         self.trial = None;
         self.begin = Instant::now();
@@ -102,21 +110,34 @@ impl Watcher {
         self.bar.finish_and_clear();
     }
 
-    fn continue_or_stop(&mut self) -> ControlFlow<()> {
-        if self.interrupts.load(Ordering::SeqCst) > 0 {
-            self.stop = Some(Stop::Interrupted);
-        } else if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            self.stop = Some(Stop::TimeOut);
-        }
-        match self.stop {
-            Some(_) => ControlFlow::Break(()),
-            None => ControlFlow::Continue(()),
-        }
+    /// Was Ctrl-C pressed?
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupts.load(Ordering::SeqCst) > 0
+    }
+
+    fn go_on(&self) -> ControlFlow<()> {
+        if self.is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
-impl WatchSearch for Watcher {
-    fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
+impl Observer for Progress {
+    fn data(&mut self, rows: &FitRows) {
+        if let (Some(introduction), false) = (self.introduction.take(), self.quiet) {
+            introduction.print(rows);
+        }
+    }
+
+    fn note(&mut self, note: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| note!("note: {}", spelled(note, Spelling::Flags)));
+        }
+    }
+
+    fn warning(&mut self, warning: &str) {
+        self.bar.suspend(|| note!("everytree: warning: {}", spelled(warning, Spelling::Flags)));
+    }
+
+    fn batch(&mut self, trial: &Trial, progress: &everytree::Progress<'_>) -> ControlFlow<()> {
         if self.trial != Some(*trial) {
             // Another fit, another time to come.
             if self.trial.replace(*trial).is_some() {
@@ -135,8 +156,8 @@ impl WatchSearch for Watcher {
             self.bar.set_position(done as u64);
             self.bar.set_message(format!(
                 "{}epoch {}/{}  train {:.3}  valid {valid:.3}  {} rows/s  {} left",
-                match trial.look {
-                    true => format!("{}grouping {}: ", self.label, trial.grouping + 1),
+                match trial.pilot {
+                    true => format!("{}pilot fit {}: ", self.label, trial.grouping + 1),
                     false =>
                         format!("{}{}", self.label, size_of(trial).map_or(String::new(), |size| size + ": ")),
                 },
@@ -147,26 +168,16 @@ impl WatchSearch for Watcher {
                 duration((all - done) as f64 / rate.max(1e-9)),
             ));
         }
-        self.continue_or_stop()
+        self.go_on()
     }
 
-    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
-        if let Some(keep) = &self.keep {
-            let checkpoint = Checkpoint {
-                search: search.clone(),
-                settings: keep.settings.clone(),
-                precision: keep.precision.clone(),
-                schema: keep.schema.clone(),
-                train: keep.train.clone(),
-                valid: keep.valid.clone(),
-                holdout: keep.holdout,
-            };
-            if let Err(error) = checkpoint.save(&keep.path) {
-                self.failed = Some(error);
-                return ControlFlow::Break(());
-            }
-        }
-        self.continue_or_stop()
+    fn epoch(&mut self, _: &Trial, _: &everytree::Epoch) -> ControlFlow<()> {
+        self.go_on()
+    }
+
+    fn refit(&mut self, epochs: usize) {
+        self.note(&format!("learning again from all rows, {}", plural(epochs, "epoch")));
+        self.restart();
     }
 }
 

@@ -1,15 +1,13 @@
-//! `everytree sample`: rows by chance.
+//! `everytree sample`: rows drawn from a model.
 
 use crate::Outcome;
 use crate::data::{Format, compressed};
 use crate::given::{Asking, NO, possible, row_json};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use everytree::{Labels, count};
-use everytree_core::data::Schema;
+use everytree::{Drawn, count};
 use everytree_core::file::write_through;
-use everytree_core::infer::{Drawn, Sampling};
-use everytree_read::write_parquet;
+use everytree_read::{write_parquet, write_text};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -40,67 +38,52 @@ impl Sample {
         if let (Some(path), Format::Arrow) = (&self.out, format) {
             bail!("--out {}: rows are written as CSV, TSV or Parquet", path.display());
         }
-        let (file, known) = self.asking.open()?;
-        let sampling = Sampling { seed: self.asking.seed, ..Sampling::default() };
-        let found = possible(file.model.asked()?.sample(&known, self.rows, sampling), self.asking.json)?;
-        let Some((rows, how)) = found else { return NO };
-        let labels = Labels::new(&file.schema);
+        let model = self.asking.open()?;
+        let evidence = self.asking.evidence(&model)?;
+        let sample = model.sample(self.rows).evidence(evidence).seed(self.asking.seed);
+        let Some((rows, how)) = possible(sample.run_with_method(), self.asking.json)? else { return NO };
         if let Some(path) = &self.out {
             write_through(path, |out| match format {
-                Format::Text(delimiter) => {
-                    compressed(path, out, |out| write_csv(out, delimiter, &file.schema, &labels, &rows))
-                }
-                Format::Parquet | Format::Arrow => Ok(write_parquet(out, &file.schema, &rows)?),
+                Format::Text(delimiter) => compressed(path, out, |out| write_text(out, delimiter, &rows)),
+                Format::Parquet | Format::Arrow => write_parquet(out, &rows),
             })
             .with_context(|| path.display().to_string())??;
         }
         let mut stdout = BufWriter::new(std::io::stdout().lock());
         if self.asking.json {
             let mut object = match how {
-                Drawn::Exactly => json!({"method": "exact", "rows": rows.len()}),
+                Drawn::Exactly => json!({"method": "exact", "rows": rows.rows()}),
                 Drawn::FromPools { pool, effective } => {
-                    json!({"method": "pools", "rows": rows.len(), "pool": pool, "effective_sample_size": effective})
+                    json!({"method": "pools", "rows": rows.rows(), "pool": pool, "effective_sample_size": effective})
                 }
                 Drawn::FromChains { steps, r_hat } => {
-                    json!({"method": "chains", "rows": rows.len(), "steps": steps, "r_hat": r_hat})
+                    json!({"method": "chains", "rows": rows.rows(), "steps": steps, "r_hat": r_hat})
                 }
             };
             if self.out.is_none() {
-                object["values"] = json!(rows.iter().map(|row| row_json(&labels, row)).collect::<Vec<_>>());
+                let row = |row: usize| {
+                    let label = |column: usize| rows.label(row, column).unwrap_or_default();
+                    row_json(rows.schema(), (0..rows.columns()).map(label))
+                };
+                object["values"] = json!((0..rows.rows()).map(row).collect::<Vec<_>>());
             }
             writeln!(stdout, "{object}")?;
         } else if self.out.is_none() {
-            write_csv(&mut stdout, b',', &file.schema, &labels, &rows)?;
+            write_text(&mut stdout, b',', &rows)?;
         }
         stdout.flush()?;
         match how {
             Drawn::Exactly => {}
             Drawn::FromPools { pool, effective } => note!(
-                "note: each row from a pool of {} trees, worth {} independent ones",
+                "note: each row from a pool of {} trees, effective sample size {}",
                 count(pool),
                 count(effective as usize)
             ),
             Drawn::FromChains { steps, r_hat } => note!(
-                "note: hardly any random tree explains what is known; each row from a chain of {} steps of its own, R-hat {r_hat:.3}",
+                "note: hardly any random tree explains the evidence; each row from an MCMC chain of {} steps of its own, R-hat {r_hat:.3}",
                 count(steps)
             ),
         }
         Ok(Outcome::Done)
     }
-}
-
-fn write_csv(
-    out: &mut dyn Write,
-    delimiter: u8,
-    schema: &Schema,
-    labels: &Labels<'_>,
-    rows: &[Vec<u16>],
-) -> Result<()> {
-    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
-    writer.write_record(schema.variables.iter().map(|variable| &variable.name))?;
-    for row in rows {
-        writer.write_record(row.iter().enumerate().map(|(v, &state)| labels.of(v, state)))?;
-    }
-    writer.flush()?;
-    Ok(())
 }

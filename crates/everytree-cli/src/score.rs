@@ -1,13 +1,11 @@
 //! `everytree score`: the log-likelihood of every row of a table.
 
 use crate::Outcome;
-use crate::data::{TextArguments, Unknown, say_ignored, use_threads};
-use anyhow::{Context, Result, bail};
+use crate::data::{TextArguments, UnknownChoice, say_ignored, use_threads};
+use anyhow::{Context, Result};
 use clap::Args;
-use everytree::{DeviceChoice, Machine, Scorer, Scoring, count};
-use everytree_core::data::Schema;
-use everytree_core::file::{ModelFile, write_through};
-use everytree_core::infer::{AskedModel, Estimate};
+use everytree::{DeviceChoice, Estimate, Model, Spelling, count, spelled};
+use everytree_core::file::write_through;
 use serde_json::{Value, json};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -40,7 +38,7 @@ pub struct Score {
     summary: bool,
     /// What to do with a label that the model does not know.
     #[arg(long, default_value = "error", value_name = "error|unobserved", hide_possible_values = true)]
-    unknown: Unknown,
+    unknown: UnknownChoice,
     /// Score a missing cell as the state "missing", where training had missing cells in its column.
     #[arg(long)]
     missing_as_state: bool,
@@ -68,19 +66,8 @@ pub struct Score {
 
 impl Score {
     pub fn run(self) -> Result<Outcome> {
-        if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
-            bail!("--tolerance {}: must be positive", self.tolerance);
-        }
-        if self.trees == 0 {
-            bail!("--trees 0: at least one");
-        }
         use_threads(self.threads)?;
-        let file = ModelFile::load(&self.model)?;
-        let asked = file.model.asked()?;
-        let note = |text: String| note!("{text}");
-        let machine = Machine::find(self.device, file.schema.variables.len(), &note)?;
-        let scorer = Scorer::new(&machine, &file.model, &note)?;
-        let mut scores = self.scores(&file.schema, &asked, &scorer)?;
+        let mut scores = self.scores(&Model::load(&self.model)?)?;
         match &self.out {
             Some(path) => {
                 write_through(path, |out| scores.write(out)).with_context(|| path.display().to_string())??
@@ -99,21 +86,23 @@ impl Score {
     }
 
     /// All scores of the file.
-    fn scores(&self, schema: &Schema, asked: &AskedModel<'_>, scorer: &Scorer<'_>) -> Result<Scores> {
-        let scoring = Scoring {
-            missing_as_state: self.missing_as_state,
-            unknown_is_unobserved: self.unknown == Unknown::Unobserved,
-            tolerance: self.tolerance,
-            trees: self.trees,
-            seed: self.seed,
-            read: &self.text.settings(),
-            stop: None,
-            scorer: Some(scorer),
-        };
+    fn scores(&self, model: &Model) -> Result<Scores> {
+        let note = |text: String| note!("note: {}", spelled(&text, Spelling::Flags));
+        let scoring = model
+            .scoring()
+            .missing_as_state(self.missing_as_state)
+            .unknown(self.unknown.into())
+            .tolerance(self.tolerance)
+            .trees(self.trees)
+            .seed(self.seed)
+            .read(self.text.settings())
+            .device(self.device)
+            .note(&note);
         let mut scores = Scores::new();
-        let scored = scoring.score((&self.data).into(), schema, asked, &mut |score| scores.push(score))?;
-        say_ignored(&self.data, &scored.facts);
-        scores.incomplete = scored.incomplete;
+        let streamed = scoring
+            .stream(&self.data, &mut |score| scores.push(score).map_err(everytree::Error::while_writing))?;
+        say_ignored(&self.data, &streamed.ignored);
+        scores.incomplete = streamed.incomplete;
         Ok(scores)
     }
 }
@@ -131,7 +120,7 @@ impl Scores {
         Self { spool, incomplete: 0, summary: Summary::default() }
     }
 
-    fn push(&mut self, score: Estimate) -> Result<()> {
+    fn push(&mut self, score: Estimate) -> std::io::Result<()> {
         self.spool.write_all(&score.value.to_le_bytes())?;
         self.spool.write_all(&score.standard_error.to_le_bytes())?;
         self.summary.take(score.value);

@@ -1,12 +1,13 @@
 //! The files that models are learned from.
 
 use crate::data::{StateArguments, TextArguments, say_ignored};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
-use everytree::{Inputs, Tables};
-use everytree_core::file::Checkpoint;
+use everytree::{Checkpoint, Dataset, MissingValues};
+use everytree_core::data::scan::Notice;
 use everytree_read::Source;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which files, and how they are read.
 #[derive(Args)]
@@ -28,27 +29,39 @@ pub struct Sources {
     states: StateArguments,
 }
 
+/// The tables of a fit.
+pub struct Tables {
+    pub train: Dataset,
+    pub valid: Option<Dataset>,
+    pub test: Option<Dataset>,
+    /// What happened to the columns on the way.
+    pub notices: Vec<Notice>,
+}
+
 impl Sources {
-    /// All tables, as states.
-    pub fn read(&self, seed: u64, quiet: bool, resumed: Option<&Checkpoint>) -> Result<Tables> {
-        // What was put aside remembers how holes were filled, if there were any.
-        let running = resumed.and_then(|checkpoint| checkpoint.search.running.as_ref());
-        let inputs = Inputs {
-            train: (&self.train).into(),
-            valid: self.valid.as_ref().map(Source::from),
-            test: self.test.as_ref().map(Source::from),
-            weights: &[],
-            holdout: resumed.and_then(|checkpoint| checkpoint.holdout).unwrap_or(self.holdout),
-            seed: resumed.map_or(seed, |checkpoint| checkpoint.settings.seed),
-            read: &self.text.settings(),
-            scan: &self.states.settings()?,
-            schema: resumed.map(|checkpoint| &checkpoint.schema),
-            marginalise: running.map_or(self.states.marginalise(), |running| running.state.memory.is_some()),
-        };
-        inputs.read(&mut |source, facts| {
-            if let (Source::File(path), false) = (source, quiet) {
-                say_ignored(path, facts);
+    /// All tables, as states; of a fit that goes on, as they were.
+    pub fn read(&self, quiet: bool, resumed: Option<&Checkpoint>) -> Result<Tables> {
+        let mut options = self.states.options(&self.text)?;
+        let paths: Vec<&PathBuf> =
+            std::iter::once(&self.train).chain(&self.valid).chain(&self.test).collect();
+        let sources: Vec<Source<'_>> = paths.iter().map(|path| Source::from(*path)).collect();
+        let scanned = 1 + usize::from(self.valid.is_some());
+        let opened = match resumed {
+            None => options.open_all(&sources, scanned)?,
+            Some(checkpoint) => {
+                options.missing = match checkpoint.has_missing_values() {
+                    true => MissingValues::Marginalise,
+                    false => MissingValues::Category,
+                };
+                options.read_all(&sources, scanned, &Arc::new(checkpoint.schema.clone()))?
             }
-        })
+        };
+        if !quiet {
+            paths.iter().zip(&opened.ignored).for_each(|(path, ignored)| say_ignored(path, ignored));
+        }
+        let mut datasets = opened.datasets.into_iter();
+        let train = datasets.next().context("a table was read")?;
+        let valid = if self.valid.is_some() { datasets.next() } else { None };
+        Ok(Tables { train, valid, test: datasets.next(), notices: opened.notices })
     }
 }

@@ -8,7 +8,7 @@ mod search;
 
 pub use search::{Limits, exclusive, informative};
 
-use crate::data::{Missing, Table, Unique};
+use crate::data::{Dataset, Table, Unique};
 use std::collections::HashMap;
 use thiserror::Error;
 
@@ -162,14 +162,10 @@ impl Blocks {
     }
 
     /// The same with the combinations of rows in which all columns of the block were observed.
-    pub fn observed(
-        states: &[usize],
-        groups: &[Vec<usize>],
-        table: &Table,
-        holes: &Missing,
-    ) -> Result<Self, BlocksError> {
-        Self::seen_in(states, groups, |block| {
-            let whole = |row: &usize| !holes.of(*row).iter().any(|column| block.columns.contains(column));
+    pub fn observed(groups: &[Vec<usize>], data: &Dataset) -> Result<Self, BlocksError> {
+        let (table, missing) = (data.table(), data.missing());
+        Self::seen_in(&data.states(), groups, |block| {
+            let whole = |row: &usize| !missing.of(*row).iter().any(|column| block.columns.contains(column));
             let rows: Vec<usize> = (0..table.rows()).filter(whole).collect();
             block.see(rows.into_iter().map(|row| (row, table)));
         })
@@ -341,14 +337,9 @@ impl Blocks {
         self.blocks.iter().enumerate().map(shared).sum()
     }
 
-    /// Distinct rows of blocks with weights, and the share that rows of columns have in them.
-    pub fn unique(&self, table: &Table) -> Unique {
-        self.unique_weighted(table, &[])
-    }
-
-    /// The same of rows that weigh something; no weights: every row weighs 1.
-    pub fn unique_weighted(&self, table: &Table, weights: &[f64]) -> Unique {
-        self.unique_of_blocks(&self.encode(table), weights)
+    /// Distinct rows of blocks with weights, and the share that rows of columns have in them; of complete rows.
+    pub fn unique(&self, data: &Dataset) -> Unique {
+        self.unique_of_blocks(&self.encode(data.table()), data.weights())
     }
 
     /// The same, of rows of blocks.

@@ -17,7 +17,8 @@
 //! The README has the way from rows to a learned model; this is a model by hand:
 //!
 //! ```
-//! use everytree_core::forest::{Backend, Codes, Counts, Cpu, Tables, binary_ratios};
+//! use everytree_core::data::Codes;
+//! use everytree_core::forest::{Backend, Cpu, Tables, binary_ratios};
 //! use everytree_core::spanning::{Elimination, Kind};
 //!
 //! // A mixture of all trees on three binary variables, each 1 with probability ½ (alpha = 0), by hand: every pair has

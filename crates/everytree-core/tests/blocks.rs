@@ -3,7 +3,7 @@
 mod every;
 
 use everytree_core::blocks::{Blocks, BlocksError, Limits, exclusive, informative};
-use everytree_core::data::{Missing, Table};
+use everytree_core::data::{Dataset, Missing, Table};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::collections::HashMap;
@@ -39,7 +39,7 @@ fn the_shares_of_a_state_add_up_to_one() {
     }
     assert_eq!(shares.len(), 2 * 5 * 3);
     shares.values().for_each(|share| assert!((share - 1.0).abs() < 1e-12));
-    let unique = blocks.unique(&all);
+    let unique = blocks.unique(&Dataset::anonymous(&STATES, all.clone()).unwrap());
     assert_eq!(unique.log_shares.len(), unique.table.rows());
 }
 
@@ -86,7 +86,8 @@ fn groups_that_are_none_are_refused() {
     assert_eq!(refused, BlocksError::TooManySeen { column: 0, states: 2000 });
     let mut holes = Missing::default();
     holes.push(0, vec![3]);
-    let refused = Blocks::observed(&STATES, &[vec![2, 3]], &data.table, &holes).unwrap_err();
+    let incomplete = Dataset::anonymous(&STATES, data.table.clone()).unwrap().with_missing(holes).unwrap();
+    let refused = Blocks::observed(&[vec![2, 3]], &incomplete).unwrap_err();
     assert_eq!((refused.clone(), refused.column()), (BlocksError::NeverSeen(2), 2));
     // One column alone is no block.
     assert!(Blocks::new(&STATES, &[vec![2]], &data).unwrap().is_none());

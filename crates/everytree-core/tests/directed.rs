@@ -6,9 +6,9 @@ mod oracle;
 use everytree_core::data::Codes;
 use everytree_core::data::{Table, Unique};
 use everytree_core::forest::{Backend, Cpu};
-use everytree_core::learn::{Family, Start};
 use everytree_core::model::{
-    Component, Directed, Learnable, Mixture, Moat, Numbers, PairCounts, Pairs, Regularisation, clusters,
+    Component, Directed, Family, Learnable, Mixture, Moat, PairCounts, Pairs, ParamsView, Regularisation,
+    Start, clusters,
 };
 use everytree_core::spanning::Kind;
 use rand::{RngExt, SeedableRng};
@@ -59,7 +59,7 @@ fn probabilities_sum_to_one() {
             let mut model = mixture(components, seed);
             if seed >= 5 {
                 // Weights and tables over many decades.
-                model.pieces_mut().into_iter().flatten().for_each(|parameter| *parameter *= 12.0);
+                model.slices_mut().into_iter().flatten().for_each(|parameter| *parameter *= 12.0);
             }
             let sum = |logs: Vec<f64>| logs.into_iter().map(f64::exp).sum::<f64>();
             let (double, single) =
@@ -131,7 +131,7 @@ fn check_gradient<M: Learnable>(model: &M, data: &Unique, by: &Regularisation) {
 fn gradients_match_finite_differences() {
     let data = rows(60, 1);
     let nothing = Regularisation::default();
-    let both = Regularisation { shrinkage: 0.7, smoothing: 0.4 };
+    let both = Regularisation { shrinkage: 0.7, laplace: 0.4 };
     for by in [nothing, both] {
         check_gradient(&Directed::random(STATES.to_vec(), 3).unwrap(), &data, &by);
         check_gradient(&mixture(3, 4), &data, &by);
@@ -146,7 +146,7 @@ fn the_papers_family_is_a_limit() {
     let states = vec![2, 3, 2, 2];
     let n = states.len();
     let moat = Moat::random(states.clone(), Pairs::Sinkhorn, 5).unwrap();
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let tables = everytree_core::model::Density::tables(&asked);
     let weights = everytree_core::model::Density::rates(&asked);
     let offsets: Vec<usize> = (0..n).map(|v| states[..v].iter().sum()).collect();
@@ -185,7 +185,7 @@ fn expectation_maximisation_goes_uphill() {
     let data = rows(400, 2);
     let cpu = Cpu::<f64>::new();
     let start =
-        Start { family: Family::Directed, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
+        Start { family: Family::Directed, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 1 };
     for components in [1, 3] {
         let mut model = start.model(&STATES, &data, components, 1).unwrap();
         let mut before = weighted_log_likelihood(&model, &data);
@@ -218,7 +218,7 @@ fn empty_counts_give_what_the_prior_says() {
     let mut model = Directed::random(STATES.to_vec(), 8).unwrap();
     let ready = model.ready(&cpu).unwrap();
     let stats = model.stats(&ready);
-    model.maximise(&ready, &stats, None, &Regularisation { shrinkage: 0.0, smoothing: 1.0 });
+    model.maximise(&ready, &stats, None, &Regularisation { shrinkage: 0.0, laplace: 1.0 });
     let tables = model.tables();
     for (v, &states) in STATES.iter().enumerate() {
         for b in 0..states {
@@ -235,7 +235,7 @@ fn components_with_few_rows_add_up_the_same() {
     let cpu = Cpu::<f64>::new();
     let mut model = mixture(3, 1);
     // Sharp tables, so that responsibilities are.
-    model.pieces_mut().into_iter().flatten().for_each(|parameter| *parameter *= 25.0);
+    model.slices_mut().into_iter().flatten().for_each(|parameter| *parameter *= 25.0);
     let mut ready = model.ready(&cpu).unwrap();
     let mut out = vec![0.0; data.table.rows()];
     model.log_likelihood(&cpu, &mut ready, data.table.codes(), &mut out).unwrap();
@@ -251,7 +251,7 @@ fn components_with_few_rows_add_up_the_same() {
             out
         })
         .collect();
-    let shares = model.shares();
+    let shares = model.mixing_weights();
     let mut short = 0;
     for (k, component) in model.components().iter().enumerate() {
         let weights: Vec<f64> = (0..data.table.rows())
@@ -265,7 +265,7 @@ fn components_with_few_rows_add_up_the_same() {
             .unwrap();
         let mut expected = component.stats(&ready);
         component.accumulate(&cpu, &mut ready, data.table.codes(), &weights, &mut expected).unwrap();
-        for (a, b) in stats.components()[k].pieces().concat().iter().zip(expected.pieces().concat()) {
+        for (a, b) in stats.components()[k].slices().concat().iter().zip(expected.slices().concat()) {
             assert!((a - b).abs() < 1e-5 * data.rows() as f64, "{a} {b}");
         }
     }
@@ -285,7 +285,7 @@ fn impossible_rows_say_nothing() {
     model.log_likelihood(&cpu, &mut ready, Codes::new(&[1u8], 1).unwrap(), &mut out).unwrap();
     let mut stats = model.stats(&ready);
     model.accumulate(&cpu, &mut ready, Codes::new(&[1u8], 1).unwrap(), &[1.0], &mut stats).unwrap();
-    assert!(stats.pieces().into_iter().flatten().all(|sum| *sum == 0.0));
+    assert!(stats.slices().into_iter().flatten().all(|sum| *sum == 0.0));
 }
 
 #[test]
@@ -324,10 +324,10 @@ fn clusters_find_what_is_there() {
         table.push(&row);
     }
     let data = table.unique();
-    let belonging = clusters(&data, &states, 2, 5);
-    belonging.chunks_exact(2).for_each(|line| assert!((line[0] + line[1] - 1.0).abs() < 1e-12));
-    let first = data.of_row.iter().map(|&place| belonging[2 * place as usize] > 0.5);
+    let responsibilities = clusters(&data, &states, 2, 5);
+    responsibilities.chunks_exact(2).for_each(|line| assert!((line[0] + line[1] - 1.0).abs() < 1e-12));
+    let first = data.of_row.iter().map(|&place| responsibilities[2 * place as usize] > 0.5);
     let agree = first.zip(&kinds).filter(|(first, kind)| first == *kind).count();
     assert!(!(15..=285).contains(&agree), "{agree} of 300");
-    assert_eq!(belonging, clusters(&data, &states, 2, 5));
+    assert_eq!(responsibilities, clusters(&data, &states, 2, 5));
 }

@@ -2,13 +2,14 @@
 //! fail.
 
 use everytree_core::data::Codes;
-use everytree_core::data::{Table, Unique};
+use everytree_core::data::{Dataset, Table, Unique};
 use everytree_core::forest::{Backend, Counts, Cpu, ForestError, Summary, Tables};
 use everytree_core::learn::{
-    Adam, Engine, Family, LearnError, Optimiser, Plan, Rows, Search, Settings, Start, Step, Steps,
-    WatchSearch, log_likelihoods,
+    Adam, Datasets, Engine, LearnError, Plan, Search, SearchObserver, Step, Steps, log_likelihoods,
 };
-use everytree_core::model::{Component, Mixture, ModelError, Pairs, Regularisation, Unseen};
+use everytree_core::model::{
+    Component, Family, Mixture, ModelError, Optimiser, Pairs, Regularisation, Settings, Start, UnseenStates,
+};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::cell::RefCell;
@@ -36,16 +37,16 @@ fn rows(count: usize, seed: u64) -> Table {
 fn settings() -> Settings {
     Settings {
         epochs: 4,
-        batch: 32,
-        averaging: Some(0.9),
+        batch_size: 32,
+        ema: Some(0.9),
         optimiser: Optimiser::Adam,
-        regularisation: Regularisation { shrinkage: 1.0, smoothing: 0.5 },
+        regularisation: Regularisation { shrinkage: 1.0, laplace: 0.5 },
         ..Settings::directed(STATES.len())
     }
 }
 
 fn search(family: Family) -> Search {
-    let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
+    let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 1 };
     Search::new(Plan::simple(start, 2))
 }
 
@@ -112,7 +113,7 @@ impl Engine<Model> for Machine {
     fn steps<'a>(
         &'a self,
         _: &Model,
-        _: &[Unseen],
+        _: &[UnseenStates],
         _: &Settings,
     ) -> Result<Option<Box<dyn Steps<Model> + 'a>>, ModelError> {
         let keeper = |asked| Box::new(Keeper { kept: None, rows: 0, asked }) as Box<dyn Steps<Model> + 'a>;
@@ -166,7 +167,9 @@ impl Steps<Model> for Keeper<'_> {
 #[test]
 fn a_step_in_doubt_is_made_by_the_model() {
     let (train, valid) = (rows(200, 1), rows(80, 2));
-    let rows = Rows::complete(&train, &valid, &STATES);
+    let data = |table: &Table| Dataset::anonymous(&STATES, table.clone()).unwrap();
+    let (train, valid) = (data(&train), data(&valid));
+    let rows = Datasets { train: &train, valid: &valid };
     let cpu = Cpu64::new();
     for family in [Family::Moat, Family::Directed] {
         let mut plain = search(family);
@@ -183,7 +186,7 @@ fn a_step_in_doubt_is_made_by_the_model() {
 /// Remembers the search as it was after the last epoch, as a checkpoint does.
 struct Checkpoints(Rc<RefCell<Option<Search>>>);
 
-impl WatchSearch for Checkpoints {
+impl SearchObserver for Checkpoints {
     fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
         *self.0.borrow_mut() = Some(search.clone());
         ControlFlow::Continue(())
@@ -195,7 +198,9 @@ impl WatchSearch for Checkpoints {
 #[test]
 fn what_a_failing_device_leaves_is_taken_up_by_the_processor() {
     let (train, valid) = (rows(200, 3), rows(80, 4));
-    let rows = Rows::complete(&train, &valid, &STATES);
+    let data = |table: &Table| Dataset::anonymous(&STATES, table.clone()).unwrap();
+    let (train, valid) = (data(&train), data(&valid));
+    let rows = Datasets { train: &train, valid: &valid };
     let cpu = Cpu64::new();
     let mut plain = search(Family::Directed);
     plain.run(rows, &settings(), &cpu, &cpu, &mut ()).unwrap();
@@ -223,7 +228,7 @@ fn what_a_failing_device_leaves_is_taken_up_by_the_processor() {
 fn rows_in_doubt_are_computed_again() {
     let train = rows(200, 5);
     let start =
-        Start { family: Family::Moat, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 1 };
+        Start { family: Family::Moat, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 1 };
     let model = start.model(&STATES, &train.unique(), 2, 1).unwrap();
     let plain = log_likelihoods(&model, &train, &Cpu64::new()).unwrap();
     let partial = Machine { doubtful: Some(vec![0, 17, 199]), ..Machine::default() };

@@ -72,7 +72,7 @@ fn brute_force(density: &dyn Density, evidence: &Evidence) -> (Vec<Vec<f64>>, f6
 fn enumeration_is_exact() {
     for which in 0..4 {
         let moat = moat(which as u64);
-        let asked = moat.asked().unwrap();
+        let asked = moat.density().unwrap();
         let evidence = some_evidence(which);
         let found = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
         let (expected, total) = brute_force(&asked, &evidence);
@@ -92,7 +92,7 @@ fn intervals_cover_the_truth() {
     for method in [Method::Importance, Method::Collapsed, Method::Tilted, Method::Gibbs, Method::BlockGibbs] {
         for which in 0..3 {
             let moat = moat(which as u64 + 10);
-            let asked = moat.asked().unwrap();
+            let asked = moat.density().unwrap();
             let evidence = some_evidence(which);
             let (expected, total) = brute_force(&asked, &evidence);
             let (mut covered, mut evidence_covered, mut cases) = (0, 0, 0);
@@ -122,7 +122,7 @@ fn intervals_cover_the_truth() {
 #[test]
 fn collapsed_beats_importance_and_tilted_beats_both() {
     let moat = moat(3);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let evidence = some_evidence(1);
     let error = |method| {
         let effort = Effort { trees: 2048, tolerance: None, seed: 1, ..Effort::default() };
@@ -136,7 +136,7 @@ fn collapsed_beats_importance_and_tilted_beats_both() {
 #[test]
 fn complete_rows_have_their_exact_probability_with_the_tilted_proposal() {
     let moat = moat(5);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let mut evidence = Evidence::none(&STATES);
     let row = [1u16, 2, 0, 1, 3, 0];
     (0..6).for_each(|v| evidence.set(v, &[usize::from(row[v])]).unwrap());
@@ -153,7 +153,7 @@ fn complete_rows_have_their_exact_probability_with_the_tilted_proposal() {
 #[test]
 fn the_tolerance_is_met_or_the_trees_are_spent() {
     let moat = moat(6);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let evidence = some_evidence(0);
     let tight = posterior(&asked, &evidence, Method::Tilted, Effort::default()).unwrap();
     assert!(tight.states.iter().flatten().all(|state| state.standard_error <= 0.005));
@@ -165,7 +165,7 @@ fn the_tolerance_is_met_or_the_trees_are_spent() {
 #[test]
 fn threads_change_nothing() {
     let moat = moat(7);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| posterior(&asked, &some_evidence(2), Method::Tilted, Effort::default()).unwrap())
@@ -177,7 +177,7 @@ fn threads_change_nothing() {
 #[test]
 fn impossible_evidence_is_an_answer_not_a_loop() {
     let moat = Moat::from_tables(vec![1.0], vec![vec![0.5, 0.5]; 2], vec![vec![0.5, 0.0, 0.0, 0.5]]).unwrap();
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let mut evidence = Evidence::none(&[2, 2]);
     evidence.set(0, &[0]).unwrap();
     evidence.set(1, &[1]).unwrap();
@@ -205,11 +205,11 @@ fn impossible_evidence_is_an_answer_not_a_loop() {
 #[test]
 fn what_is_cheap_is_enumerated() {
     let moat = moat(8);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     assert_eq!(Method::within(&asked, &some_evidence(0), 1e11), Method::Exact);
     let states = vec![2; 40];
     let large = Moat::random(states.clone(), Pairs::Lambda, 1).unwrap();
-    let large = large.asked().unwrap();
+    let large = large.density().unwrap();
     let mut evidence = Evidence::none(&states);
     assert_eq!(Method::within(&large, &evidence, 1e11), Method::Tilted);
     (0..30).for_each(|v| evidence.set(v, &[v % 2]).unwrap());
@@ -254,7 +254,7 @@ fn check_rows(rows: &[Vec<u16>], density: &dyn Density, evidence: &Evidence) {
 #[test]
 fn samples_follow_the_model_with_and_without_evidence() {
     let moat = moat(12);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     for which in 0..4 {
         let evidence = some_evidence(which);
         let (rows, how) = sample(&asked, &evidence, 30_000, seeded(1)).unwrap();
@@ -267,7 +267,7 @@ fn samples_follow_the_model_with_and_without_evidence() {
 fn large_models_are_sampled_from_pools_that_keep_the_evidence() {
     let states = vec![2; 40];
     let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let evidence = alternating(&states, 6);
     let (rows, how) = sample(&asked, &evidence, 4000, seeded(5)).unwrap();
     let Drawn::FromPools { pool, effective } = how else { panic!("{how:?}") };
@@ -289,7 +289,7 @@ fn large_models_are_sampled_from_pools_that_keep_the_evidence() {
 #[test]
 fn samples_have_the_margins_and_the_pairs_of_the_model() {
     let moat = moat(12);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let tables = asked.tables();
     let all = every::row(&STATES);
     let p: Vec<f64> = log_p(&asked, &all).iter().map(|log| log.exp()).collect();
@@ -323,7 +323,7 @@ fn samples_have_the_margins_and_the_pairs_of_the_model() {
 #[test]
 fn pools_and_chains_follow_the_model() {
     let small = moat(12);
-    let asked = small.asked().unwrap();
+    let asked = small.density().unwrap();
     for which in 0..3 {
         let evidence = some_evidence(which);
         let sampling = Sampling { seed: 2, operations: 0.0 };
@@ -333,7 +333,7 @@ fn pools_and_chains_follow_the_model() {
     }
     // Two camps, and evidence of both: single trees have no weight worth the name.
     let camps = two_camps(40);
-    let asked = camps.asked().unwrap();
+    let asked = camps.density().unwrap();
     let evidence = alternating(asked.states(), 29);
     let (rows, how) = sample(&asked, &evidence, 3000, Sampling { seed: 2, operations: 0.0 }).unwrap();
     let Drawn::FromChains { steps, r_hat } = how else { panic!("{how:?}") };
@@ -350,7 +350,7 @@ fn pools_and_chains_follow_the_model() {
 #[test]
 fn impossible_evidence_has_no_samples() {
     let moat = Moat::from_tables(vec![1.0], vec![vec![0.5, 0.5]; 2], vec![vec![0.5, 0.0, 0.0, 0.5]]).unwrap();
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let mut evidence = Evidence::none(&[2, 2]);
     evidence.set(0, &[0]).unwrap();
     evidence.set(1, &[1]).unwrap();
@@ -370,7 +370,7 @@ fn log_p(density: &dyn Density, rows: &[Vec<u16>]) -> Vec<f64> {
 fn the_most_probable_rows_of_small_models_are_proven() {
     for which in 0..4 {
         let moat = moat(30 + which as u64);
-        let asked = moat.asked().unwrap();
+        let asked = moat.density().unwrap();
         let evidence = some_evidence(which);
         let found = most_probable(&asked, &evidence, 5, Search::default()).unwrap();
         assert_eq!(found.len(), 5);
@@ -400,7 +400,7 @@ fn the_search_is_never_worse_than_ten_thousand_samples() {
         let mut moat = Moat::random(states.clone(), Pairs::Lambda, seed).unwrap();
         // Stronger ties than chance gives.
         moat.parameters_mut().iter_mut().for_each(|parameter| *parameter *= 1.5);
-        let asked = moat.asked().unwrap();
+        let asked = moat.density().unwrap();
         let mut evidence = Evidence::none(&states);
         (0..5).for_each(|v| evidence.set(v, &[(v + seed as usize) % 2]).unwrap());
         let found = most_probable(&asked, &evidence, 3, Search::default()).unwrap();
@@ -436,7 +436,7 @@ fn two_camps(n: usize) -> Moat {
 #[test]
 fn chains_step_in_where_weights_collapse() {
     let moat = two_camps(60);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let evidence = alternating(asked.states(), 40);
     let effort = Effort { trees: 20_000, ..Effort::default() };
     let found = posterior_by_what_fits(&asked, &evidence, effort).unwrap();
@@ -448,7 +448,7 @@ fn chains_step_in_where_weights_collapse() {
 #[test]
 fn chains_find_the_truth_where_weights_collapse() {
     let moat = two_camps(40);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let evidence = alternating(asked.states(), 29);
     let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
     let effort = Effort { trees: 20_000, ..Effort::default() };
@@ -494,7 +494,7 @@ fn trees_by_force(density: &dyn Density, evidence: &Evidence) -> Vec<f64> {
 fn edges_given_evidence_agree_with_enumeration_of_all_trees() {
     for which in 0..4 {
         let moat = moat(which as u64 + 50);
-        let asked = moat.asked().unwrap();
+        let asked = moat.density().unwrap();
         let mut evidence = some_evidence(which);
         if which == 3 {
             // A complete row.
@@ -517,7 +517,7 @@ fn edges_given_evidence_agree_with_enumeration_of_all_trees() {
 fn edges_of_large_models_add_up_to_trees() {
     let states = vec![2; 40];
     let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let evidence = alternating(&states, 6);
     let found = edges(&asked, &evidence, Effort::default()).unwrap();
     assert_eq!(found.method, Method::Tilted);
@@ -543,7 +543,7 @@ fn edges_of_large_models_add_up_to_trees() {
 #[test]
 fn weights_add_up_to_the_probability_of_the_evidence() {
     let moat = moat(60);
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let evidence = some_evidence(1);
     let (_, total) = brute_force(&asked, &evidence);
     for method in [Method::Collapsed, Method::Tilted] {
@@ -562,7 +562,7 @@ fn weights_add_up_to_the_probability_of_the_evidence() {
 #[test]
 fn incomplete_rows_have_the_probability_of_what_was_observed() {
     let small = moat(61);
-    let asked = small.asked().unwrap();
+    let asked = small.density().unwrap();
     for which in 0..4 {
         let evidence = some_evidence(which);
         let found = log_evidence(&asked, &evidence, Effort::default()).unwrap();
@@ -572,7 +572,7 @@ fn incomplete_rows_have_the_probability_of_what_was_observed() {
     // Forty variables, of which seventeen are hidden: too many to enumerate in a millisecond, few enough to know.
     let states = vec![2; 40];
     let large = Moat::random(states.clone(), Pairs::Lambda, 5).unwrap();
-    let asked = large.asked().unwrap();
+    let asked = large.density().unwrap();
     let evidence = alternating(&states, 27);
     let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap().log_evidence.value;
     let mut inside = 0;
@@ -591,7 +591,7 @@ fn incomplete_rows_have_the_probability_of_what_was_observed() {
 fn targets_end_the_work_sooner() {
     let states = vec![2; 40];
     let moat = Moat::random(states.clone(), Pairs::Lambda, 3).unwrap();
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let evidence = alternating(&states, 6);
     let all =
         posterior(&asked, &evidence, Method::Tilted, Effort { tolerance: Some(0.001), ..Effort::default() })
@@ -608,7 +608,7 @@ fn targets_end_the_work_sooner() {
 #[test]
 fn the_probability_of_odd_evidence_is_found_by_a_bridge() {
     let camps = two_camps(30);
-    let asked = camps.asked().unwrap();
+    let asked = camps.density().unwrap();
     let evidence = alternating(asked.states(), 20);
     let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap().log_evidence.value;
     let (mut inside, mut worst) = (0, 0.0f64);
@@ -628,7 +628,7 @@ fn the_probability_of_odd_evidence_is_found_by_a_bridge() {
 fn chains_do_not_care_what_a_tree_hangs_at() {
     for (n, known) in [(8, 4), (12, 8)] {
         let camps = two_camps(n);
-        let asked = camps.asked().unwrap();
+        let asked = camps.density().unwrap();
         let evidence = alternating(asked.states(), known);
         let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
         let effort = Effort { trees: 64_000, tolerance: None, ..Effort::default() };
@@ -647,7 +647,7 @@ fn chains_do_not_care_what_a_tree_hangs_at() {
 fn the_method_that_fits_keeps_its_word() {
     for (n, known) in [(14, 6), (24, 16), (40, 29)] {
         let camps = two_camps(n);
-        let asked = camps.asked().unwrap();
+        let asked = camps.density().unwrap();
         let evidence = alternating(asked.states(), known);
         let truth = posterior(&asked, &evidence, Method::Exact, Effort::default()).unwrap();
         let (mut inside, mut evidence_inside) = (0, 0);
@@ -674,7 +674,7 @@ fn the_method_that_fits_keeps_its_word() {
 fn chains_that_are_stuck_are_told_apart() {
     // Two variables that always agree: one at a time, neither can change.
     let moat = Moat::from_tables(vec![1.0], vec![vec![0.5, 0.5]; 2], vec![vec![0.5, 0.0, 0.0, 0.5]]).unwrap();
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let effort = Effort { trees: 1600, tolerance: None, ..Effort::default() };
     let stuck = posterior(&asked, &Evidence::none(&[2, 2]), Method::Gibbs, effort).unwrap();
     assert!(stuck.r_hat.unwrap() > 2.0 && stuck.effective_sample_size <= 16.0, "{stuck:?}");
@@ -686,6 +686,7 @@ fn chains_that_are_stuck_are_told_apart() {
 fn what_cannot_be_enumerated_is_refused() {
     let states = vec![2; 70];
     let moat = Moat::random(states.clone(), Pairs::Lambda, 1).unwrap();
-    let found = posterior(&moat.asked().unwrap(), &Evidence::none(&states), Method::Exact, Effort::default());
+    let found =
+        posterior(&moat.density().unwrap(), &Evidence::none(&states), Method::Exact, Effort::default());
     assert!(matches!(found, Err(InferError::TooManyRows { rows: None, .. })), "{found:?}");
 }

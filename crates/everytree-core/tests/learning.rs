@@ -4,10 +4,8 @@ mod every;
 
 use everytree_core::data::{Table, Unique};
 use everytree_core::forest::Cpu;
-use everytree_core::learn::{
-    Data, Ended, Engine, LearnError, Settings, SettingsError, State, Watch, evaluate,
-};
-use everytree_core::model::{Learnable, Moat, PairCounts, Pairs};
+use everytree_core::learn::{Data, Ended, Engine, LearnError, Observer, State, evaluate};
+use everytree_core::model::{Learnable, Moat, PairCounts, Pairs, Settings, SettingsError};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -36,14 +34,14 @@ fn initial(data: &Unique, pairs: Pairs) -> Moat {
 }
 
 fn settings(epochs: usize) -> Settings {
-    Settings { epochs, batch: 64, ..Settings::paper(STATES.len()) }
+    Settings { epochs, batch_size: 64, ..Settings::paper(STATES.len()) }
 }
 
 fn judge() -> Cpu<f64> {
     Cpu::new().keeping(0)
 }
 
-fn learn(settings: &Settings, pairs: Pairs, watch: &mut dyn Watch<Moat>) -> (State<Moat>, Ended) {
+fn learn(settings: &Settings, pairs: Pairs, watch: &mut dyn Observer<Moat>) -> (State<Moat>, Ended) {
     let (train, valid) = (rows(800, 1), rows(200, 2));
     let mut state = State::new(initial(&train, pairs));
     let data = Data { train: &train, valid: &valid };
@@ -132,7 +130,7 @@ fn distinct_rows_with_weights_give_the_same_gradient() {
 
 #[test]
 fn the_number_of_threads_does_not_change_a_bit() {
-    let settings = Settings { averaging: Some(0.9), cosine: true, ..settings(4) };
+    let settings = Settings { ema: Some(0.9), cosine: true, ..settings(4) };
     let on = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| learn(&settings, Pairs::Lambda, &mut ()).0)
@@ -172,18 +170,18 @@ fn settings_that_make_no_sense_are_refused() {
         change(&mut settings);
         settings.check().unwrap_err()
     };
-    assert_eq!(bad(|s| s.batch = 0), SettingsError::NoBatch);
+    assert_eq!(bad(|s| s.batch_size = 0), SettingsError::NoBatch);
     assert_eq!(bad(|s| s.learning_rate = -1.0), SettingsError::LearningRate(-1.0));
     assert!(matches!(bad(|s| s.learning_rate = f64::NAN), SettingsError::LearningRate(_)));
-    assert_eq!(bad(|s| s.averaging = Some(1.0)), SettingsError::Averaging(1.0));
+    assert_eq!(bad(|s| s.ema = Some(1.0)), SettingsError::Ema(1.0));
     let bad_shrinkage = bad(|s| s.regularisation.shrinkage = -1.0);
     assert_eq!(bad_shrinkage, SettingsError::Regularisation { what: "shrinkage", value: -1.0 });
     assert!(matches!(
-        bad(|s| s.regularisation.smoothing = f64::INFINITY),
+        bad(|s| s.regularisation.laplace = f64::INFINITY),
         SettingsError::Regularisation { .. }
     ));
-    assert_eq!(Settings::paper(499).batch, 1024);
-    assert_eq!(Settings::paper(500).batch, 64);
+    assert_eq!(Settings::paper(499).batch_size, 1024);
+    assert_eq!(Settings::paper(500).batch_size, 64);
 }
 
 #[test]

@@ -3,14 +3,17 @@
 mod every;
 
 use everytree_core::data::Schema;
-use everytree_core::data::Table;
+use everytree_core::data::{Dataset, Table};
 use everytree_core::file::{Checkpoint, TableFacts};
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{
-    Data, Ended, Family, HowMany, LEAST_GAIN, LearnError, Optimiser, Plan, Progress, Rows, Search, Settings,
-    Start, State, Trial, Tried, WatchSearch, edge_posteriors, evaluate,
+    Data, Datasets, Ended, LearnError, Plan, Progress, Search, SearchObserver, State, Trial, TrialResult,
+    edge_posteriors, evaluate,
 };
-use everytree_core::model::{Component, Learnable, Mixture, Numbers, Pairs, Regularisation, Unseen};
+use everytree_core::model::{
+    Component, Family, HowMany, LEAST_GAIN, Learnable, Mixture, Optimiser, Pairs, ParamsView, Regularisation,
+    Settings, Start, UnseenStates,
+};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::ops::ControlFlow;
@@ -45,30 +48,39 @@ fn rows(count: usize, seed: u64) -> Table {
 }
 
 fn start(family: Family) -> Start {
-    Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 2 }
+    Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 2 }
 }
 
 fn plan(family: Family, components: HowMany) -> Plan {
     let groupings = vec![Vec::new(), vec![vec![0, 1, 2]]];
-    Plan { groupings, components, hidden: HowMany::Just(3), look: 2, start: start(family) }
+    Plan { groupings, components, hidden: HowMany::Just(3), pilot_epochs: 2, start: start(family) }
 }
 
 fn settings(family: Family, optimiser: Optimiser) -> Settings {
     Settings {
         epochs: 4,
-        batch: 64,
+        batch_size: 64,
         // Trees have no average.
-        averaging: if family == Family::ChowLiu { None } else { Some(0.9) },
+        ema: if family == Family::ChowLiu { None } else { Some(0.9) },
         optimiser,
-        regularisation: Regularisation { shrinkage: 0.5, smoothing: 0.2 },
+        regularisation: Regularisation { shrinkage: 0.5, laplace: 0.2 },
         patience: None,
         ..Settings::directed(STATES.len())
     }
 }
 
-fn run(search: &mut Search, settings: &Settings, watch: &mut dyn WatchSearch) -> Result<Ended, LearnError> {
+fn dataset(table: &Table) -> Dataset {
+    Dataset::anonymous(&STATES, table.clone()).unwrap()
+}
+
+fn run(
+    search: &mut Search,
+    settings: &Settings,
+    watch: &mut dyn SearchObserver,
+) -> Result<Ended, LearnError> {
     let (train, valid) = (rows(500, 1), rows(200, 2));
-    let rows = Rows::complete(&train, &valid, &STATES);
+    let (train, valid) = (dataset(&train), dataset(&valid));
+    let rows = Datasets { train: &train, valid: &valid };
     search.run(rows, settings, &Cpu::<f32>::new(), &Cpu::<f64>::new().keeping(0), watch)
 }
 
@@ -79,7 +91,7 @@ struct Impatient {
     seen: Option<Search>,
 }
 
-impl WatchSearch for Impatient {
+impl SearchObserver for Impatient {
     fn batch(&mut self, _: &Trial, _: &Progress<'_>) -> ControlFlow<()> {
         self.batches -= 1;
         if self.batches == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -101,7 +113,7 @@ fn a_search_that_was_put_aside_ends_like_one_that_was_not() {
         assert_eq!(run(&mut whole, &settings, &mut ()).unwrap(), Ended::Done);
         // In the first look, in the second, in the first fit, and in the second one after an epoch. Where one component is
         // counted and not learned, the second fit is all there is to break off.
-        let places = match family.is_counted() {
+        let places = match family.spec().counted {
             true => [(3, 99), (12, 99), (21, 99), (999, 5)],
             false => [(3, 99), (21, 99), (50, 99), (999, 14)],
         };
@@ -156,9 +168,9 @@ fn what_is_learned_sums_to_one_over_all_rows() {
             ..plan(family, HowMany::Just(2))
         });
         run(&mut search, &settings(family, optimiser), &mut ()).unwrap();
-        let found = search.found().unwrap().unwrap();
+        let found = search.best_so_far().unwrap().unwrap();
         assert!(found.history.last().unwrap().valid > found.history[0].valid);
-        let data = found.model.blocks().unique(&all);
+        let data = found.model.blocks().unique(&dataset(&all));
         let evaluated = evaluate(found.model.mixture(), &data, &Cpu::<f64>::new()).unwrap();
         let sum: f64 =
             evaluated.log_likelihood.iter().zip(&data.weights).map(|(log, weight)| weight * log.exp()).sum();
@@ -168,7 +180,7 @@ fn what_is_learned_sums_to_one_over_all_rows() {
             assert!((double - single).abs() < 1e-4, "{family:?}: {double} {single}");
         }
         // Every component adds the edges of its rows: n in a rooted forest (one may be a root), n − 1 in a tree.
-        let train = found.model.blocks().unique(&rows(500, 1));
+        let train = found.model.blocks().unique(&dataset(&rows(500, 1)));
         let edges = edge_posteriors(found.model.mixture(), &train, &Cpu::<f64>::new()).unwrap();
         let blocks = found.model.blocks().blocks().len() as f64;
         let expected = if family == Family::Moat { blocks - 1.0 } else { blocks };
@@ -187,12 +199,12 @@ fn combinations_that_were_never_seen_keep_their_probability() {
             Plan { groupings: vec![vec![vec![0, 1, 2], vec![3, 5]]], ..plan(family, HowMany::Just(2)) };
         let mut search = Search::new(plan);
         run(&mut search, &Settings { epochs: 20, ..settings(family, optimiser) }, &mut ()).unwrap();
-        let found = search.found().unwrap().unwrap();
+        let found = search.best_so_far().unwrap().unwrap();
         let blocks = found.model.blocks();
         assert_eq!((blocks.blocks()[0].states(), blocks.blocks()[0].unseen()), (4, 5));
-        let unique = blocks.unique(&train);
-        let unseen = Unseen::find(&blocks.states(), &unique.table, &unique.weights, |_, _| true);
-        assert_eq!(unseen, [Unseen { variable: 0, states: vec![3], probability: 0.5 / 500.5 }]);
+        let unique = blocks.unique(&dataset(&train));
+        let unseen = UnseenStates::find(&blocks.states(), &unique.table, &unique.weights, |_, _| true);
+        assert_eq!(unseen, [UnseenStates { variable: 0, states: vec![3], probability: 0.5 / 500.5 }]);
         let probability = in_state_three(found.model.mixture());
         assert!(
             (probability / unseen[0].probability - 1.0).abs() < 1e-9,
@@ -217,7 +229,7 @@ fn averages_keep_the_probability_of_what_was_never_seen() {
         let mut table = Table::new(&states);
         (0..200u16).for_each(|row| table.push(&[row % 7 % 3, row % 3, row % 5 % 2]));
         let rows = table.unique();
-        let settings = Settings { averaging: Some(0.9), epochs: 3, ..settings(family, Optimiser::Adam) };
+        let settings = Settings { ema: Some(0.9), epochs: 3, ..settings(family, Optimiser::Adam) };
         let mut state = State::new(start(family).model(&states, &rows, 2, 1).unwrap());
         let data = Data { train: &rows, valid: &rows };
         state.run(data, &settings, &Cpu::<f64>::new(), &Cpu::<f64>::new(), &mut ()).unwrap();
@@ -231,22 +243,22 @@ fn averages_keep_the_probability_of_what_was_never_seen() {
 #[test]
 fn validation_decides_what_comes_next() {
     let plan = plan(Family::Directed, HowMany::UpTo(8));
-    let tried = |grouping, components, look, valid| Tried {
+    let tried = |grouping, components, look, valid| TrialResult {
         trial: Trial { grouping, components, hidden: 3, look },
         valid,
         best_epoch: 1,
         epochs: 2,
     };
     let looks = [tried(0, 1, true, -3.0), tried(1, 1, true, -2.0)];
-    let next = |more: &[Tried]| plan.next(&[&looks[..], more].concat());
-    assert_eq!(plan.next(&[]), Some(Trial { grouping: 0, components: 1, hidden: 3, look: true }));
-    assert_eq!(plan.next(&looks[..1]), Some(Trial { grouping: 1, components: 1, hidden: 3, look: true }));
+    let next = |more: &[TrialResult]| plan.next(&[&looks[..], more].concat());
+    assert_eq!(plan.next(&[]), Some(Trial { grouping: 0, components: 1, hidden: 3, pilot: true }));
+    assert_eq!(plan.next(&looks[..1]), Some(Trial { grouping: 1, components: 1, hidden: 3, pilot: true }));
     // The second grouping was better; one component, then two, four, as long as it pays.
-    assert_eq!(next(&[]), Some(Trial { grouping: 1, components: 1, hidden: 3, look: false }));
+    assert_eq!(next(&[]), Some(Trial { grouping: 1, components: 1, hidden: 3, pilot: false }));
     let one = tried(1, 1, false, -1.9);
-    assert_eq!(next(&[one]), Some(Trial { grouping: 1, components: 2, hidden: 3, look: false }));
+    assert_eq!(next(&[one]), Some(Trial { grouping: 1, components: 2, hidden: 3, pilot: false }));
     let two = tried(1, 2, false, -1.8);
-    assert_eq!(next(&[one, two]), Some(Trial { grouping: 1, components: 4, hidden: 3, look: false }));
+    assert_eq!(next(&[one, two]), Some(Trial { grouping: 1, components: 4, hidden: 3, pilot: false }));
     assert_eq!(next(&[one, two, tried(1, 4, false, -1.8)]), None);
     assert_eq!(
         next(&[one, two, tried(1, 4, false, -1.8 + 0.9 * LEAST_GAIN)]),
@@ -254,10 +266,10 @@ fn validation_decides_what_comes_next() {
         "not worth twice as much"
     );
     let four = tried(1, 4, false, -1.7);
-    assert_eq!(next(&[one, two, four]), Some(Trial { grouping: 1, components: 8, hidden: 3, look: false }));
+    assert_eq!(next(&[one, two, four]), Some(Trial { grouping: 1, components: 8, hidden: 3, pilot: false }));
     assert_eq!(next(&[one, two, four, tried(1, 8, false, -1.6)]), None, "no more than eight");
     let just = Plan { groupings: vec![Vec::new()], components: HowMany::Just(5), ..plan.clone() };
-    assert_eq!(just.next(&[]), Some(Trial { grouping: 0, components: 5, hidden: 3, look: false }));
+    assert_eq!(just.next(&[]), Some(Trial { grouping: 0, components: 5, hidden: 3, pilot: false }));
     assert_eq!(just.next(&[tried(0, 5, false, -1.0)]), None);
 }
 
@@ -266,7 +278,7 @@ fn validation_decides_what_comes_next() {
 fn the_search_prefers_what_validates_better() {
     let mut search = Search::new(plan(Family::Moat, HowMany::Just(1)));
     run(&mut search, &settings(Family::Directed, Optimiser::Adam), &mut ()).unwrap();
-    let [columns, block, fit] = &search.tried[..] else { panic!("two looks and a fit") };
+    let [columns, block, fit] = &search.results[..] else { panic!("two looks and a fit") };
     assert!(block.valid > columns.valid && fit.trial.grouping == 1);
     assert_eq!(search.best.unwrap().model.blocks().blocks().len(), 4);
 }

@@ -109,7 +109,7 @@ fn leaves_are_counted() {
 fn rational_and_floating_point_models_agree() {
     let states = [2, 3, 2, 2];
     let moat = Moat::random(states.to_vec(), Pairs::Lambda, 8).unwrap();
-    let asked = moat.asked().unwrap();
+    let asked = moat.density().unwrap();
     let exact = |x: f64| BigRational::from_f64(x).unwrap();
     let tables = asked.tables();
     let singles: Vec<Vec<BigRational>> =
@@ -180,7 +180,7 @@ fn the_most_probable_row_colours_a_graph() {
         let weights = graph.iter().map(|&edge| f64::from(u8::from(edge))).collect();
         let pair: Vec<f64> = (0..9).map(|place| if place % 4 == 0 { 0.0 } else { 1.0 / 6.0 }).collect();
         let moat = Moat::from_tables(weights, vec![vec![1.0 / 3.0; 3]; n], vec![pair; graph.len()]).unwrap();
-        let asked = moat.asked().unwrap();
+        let asked = moat.density().unwrap();
         let found = most_probable(&asked, &Evidence::none(&vec![3; n]), 1, Search::default()).unwrap();
         assert!(found[0].proven);
         let colouring = -(3.0f64 * 2f64.powi(n as i32 - 1)).ln();

@@ -4,8 +4,8 @@ mod every;
 
 use everytree_core::blocks::Blocks;
 use everytree_core::data::Table;
-use everytree_core::infer::{AskedModel, Drawn, Effort, Evidence, InferError, Method, Sampling, Search};
-use everytree_core::model::{Component, Directed, Mixture, Moat, Model, OneTree, Pairs, Structure};
+use everytree_core::infer::{Drawn, Effort, Evidence, InferError, Inference, Method, Sampling, Search};
+use everytree_core::model::{Component, ComponentShape, Directed, Family, Mixture, Model, Pairs};
 
 const STATES: [usize; 6] = [2, 2, 3, 2, 2, 2];
 
@@ -19,18 +19,9 @@ fn model(family: &str, components: u64, blocks: bool) -> Model {
         true => Blocks::from_combinations(&STATES, &combinations).unwrap(),
         false => Blocks::none(&STATES),
     };
-    let one = |seed: u64| match family {
-        "moat" => Component::Moat(Moat::random(blocks.states(), Pairs::Sinkhorn, seed).unwrap()),
-        "directed" => Component::Directed(Directed::random(blocks.states(), seed).unwrap()),
-        tree => {
-            let structure = match tree {
-                "independent" => Structure::Independent,
-                "trees" => Structure::ChowLiu,
-                _ => Structure::Hidden(3),
-            };
-            Component::Tree(OneTree::random(blocks.states(), structure, seed).unwrap())
-        }
-    };
+    let shape = ComponentShape { pairs: Some(Pairs::Sinkhorn), hidden: Some(3) };
+    let (family, _) = Family::preset(family).unwrap();
+    let one = |seed: u64| family.random(&blocks.states(), &shape, seed).unwrap();
     let shares: Vec<f64> = (1..=components).map(|k| k as f64).collect();
     let mixture = Mixture::new((0..components).map(|k| one(10 + k)).collect(), &shares).unwrap();
     Model::new(blocks, mixture).unwrap()
@@ -38,7 +29,7 @@ fn model(family: &str, components: u64, blocks: bool) -> Model {
 
 fn models() -> Vec<(String, Model)> {
     let mut models = Vec::new();
-    for family in ["moat", "directed", "independent", "trees", "hidden"] {
+    for family in ["moat", "directed", "independent", "chow-liu", "hclt"] {
         for (components, blocks) in [(1, true), (3, false), (3, true)] {
             models.push((format!("{family} {components} {blocks}"), model(family, components, blocks)));
         }
@@ -69,7 +60,7 @@ fn some_evidence(which: usize) -> Evidence {
 }
 
 /// Every row with its probability, times the likelihood of the evidence.
-fn by_force(asked: &AskedModel<'_>, evidence: &Evidence) -> (Vec<Vec<u16>>, Vec<f64>) {
+fn by_force(asked: &Inference<'_>, evidence: &Evidence) -> (Vec<Vec<u16>>, Vec<f64>) {
     let rows = every::row(&STATES);
     let mut table = Table::new(&STATES);
     rows.iter().for_each(|row| table.push(row));
@@ -91,7 +82,7 @@ fn posteriors(rows: &[Vec<u16>], p: &[f64]) -> (Vec<Vec<f64>>, f64) {
 #[test]
 fn rows_of_columns_have_probabilities_that_add_up() {
     for (name, model) in models() {
-        let asked = model.asked().unwrap();
+        let asked = model.inference().unwrap();
         let (_, p) = by_force(&asked, &Evidence::none(&STATES));
         let sum: f64 = p.iter().sum();
         assert!((sum - 1.0).abs() < 1e-10, "{name}: {sum}");
@@ -101,7 +92,7 @@ fn rows_of_columns_have_probabilities_that_add_up() {
 #[test]
 fn every_method_answers_in_columns() {
     for (name, model) in models() {
-        let asked = model.asked().unwrap();
+        let asked = model.inference().unwrap();
         for which in 0..4 {
             let evidence = some_evidence(which);
             let (rows, p) = by_force(&asked, &evidence);
@@ -142,7 +133,7 @@ fn every_method_answers_in_columns() {
 #[test]
 fn intervals_cover_what_they_say() {
     let model = model("directed", 3, true);
-    let asked = model.asked().unwrap();
+    let asked = model.inference().unwrap();
     let evidence = some_evidence(0);
     let (rows, p) = by_force(&asked, &evidence);
     let (expected, _) = posteriors(&rows, &p);
@@ -163,7 +154,7 @@ fn intervals_cover_what_they_say() {
 #[test]
 fn edges_add_up_over_components() {
     for (name, model) in models() {
-        let asked = model.asked().unwrap();
+        let asked = model.inference().unwrap();
         let n = model.blocks().blocks().len() as f64;
         for operations in [1e11, 0.0] {
             let effort = Effort { operations, ..Effort::default() };
@@ -182,7 +173,7 @@ fn edges_add_up_over_components() {
 fn samples_follow_the_distribution_over_rows() {
     const ROWS: usize = 20_000;
     for (name, model) in models() {
-        let asked = model.asked().unwrap();
+        let asked = model.inference().unwrap();
         for which in [0, 2, 3] {
             let evidence = some_evidence(which);
             let (rows, p) = by_force(&asked, &evidence);
@@ -221,7 +212,7 @@ fn samples_follow_the_distribution_over_rows() {
 #[test]
 fn the_most_probable_rows_are_found() {
     for (name, model) in models() {
-        let asked = model.asked().unwrap();
+        let asked = model.inference().unwrap();
         for which in 0..4 {
             let evidence = some_evidence(which);
             let (rows, p) = by_force(&asked, &evidence);
@@ -238,7 +229,7 @@ fn the_most_probable_rows_are_found() {
             let searched =
                 asked.most_probable(&evidence, 1, Search { operations: 0.0, ..Search::default() }).unwrap();
             // One tree whose variables are all observed knows its best row.
-            let proven = ["independent 1 true", "trees 1 true"].contains(&&*name);
+            let proven = ["independent 1 true", "chow-liu 1 true"].contains(&&*name);
             assert_eq!(searched[0].proven, proven, "{name} {which}");
             assert!((searched[0].log_p - found[0].log_p).abs() < 1e-9, "{name} {which}");
         }
@@ -248,11 +239,11 @@ fn the_most_probable_rows_are_found() {
 #[test]
 fn figures_are_those_of_the_distribution() {
     for (name, model) in models() {
-        let asked = model.asked().unwrap();
+        let asked = model.inference().unwrap();
         let (rows, p) = by_force(&asked, &Evidence::none(&STATES));
         let entropy: f64 = p.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
         let other = self::model("directed", 3, true);
-        let other = other.asked().unwrap();
+        let other = other.inference().unwrap();
         let (_, q) = by_force(&other, &Evidence::none(&STATES));
         let divergence: f64 = p.iter().zip(&q).map(|(p, q)| p * (p / q).ln()).sum();
         for operations in [1e11, 0.0] {
@@ -297,7 +288,7 @@ fn large_blocks_count_what_they_do_not_list() {
     let blocks = Blocks::from_combinations(&states, &[((0..13).collect(), seen)]).unwrap();
     let component = Component::Directed(Directed::random(blocks.states(), 3).unwrap());
     let model = Model::new(blocks, Mixture::one(component)).unwrap();
-    let asked = model.asked().unwrap();
+    let asked = model.inference().unwrap();
     let mut evidence = Evidence::none(&states);
     evidence.set(0, &[1]).unwrap();
     evidence.soft(4, &[0.25, 0.5]).unwrap();
@@ -322,7 +313,7 @@ fn large_blocks_count_what_they_do_not_list() {
 #[test]
 fn evidence_that_no_row_has_is_told() {
     let model = model("directed", 3, true);
-    let asked = model.asked().unwrap();
+    let asked = model.inference().unwrap();
     let mut nothing = Evidence::none(&STATES);
     nothing.soft(0, &[0.0, 0.0]).unwrap();
     for method in [None, Some(Method::Exact), Some(Method::Tilted)] {

@@ -44,13 +44,13 @@ pub enum CudaError {
         minor: i32,
     },
     /// There is not enough memory.
-    #[error("the GPU has no {megabytes} MB more of memory; try a smaller --batch, or --device cpu")]
+    #[error("the GPU has no {megabytes} MB more of memory; try a smaller `batch_size`, or `device = cpu`")]
     OutOfMemory {
         /// How much was asked for.
         megabytes: usize,
     },
     /// More states than kernels can count pairs of.
-    #[error("all variables together have {states} states: the GPU takes at most {most}; try --device cpu")]
+    #[error("all variables together have {states} states: the GPU takes at most {most}; try `device = cpu`")]
     TooManyStates {
         /// How many there are.
         states: usize,

@@ -6,7 +6,7 @@ use crate::real::CudaReal;
 use crate::space::Memory;
 use everytree_core::data::Codes;
 use everytree_core::data::Table;
-use everytree_core::model::{Component, Learnable, Mixture, Numbers, Pairs};
+use everytree_core::model::{Component, Learnable, Mixture, Pairs, ParamsView};
 use everytree_core::spanning::Kind;
 use rayon::prelude::*;
 

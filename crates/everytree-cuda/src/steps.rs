@@ -10,8 +10,10 @@ use crate::real::CudaReal;
 use crate::space::Memory;
 use everytree_core::data::{Table, Unique};
 use everytree_core::forest::ForestError;
-use everytree_core::learn::{Adam, Engine, Settings, Step, Steps};
-use everytree_core::model::{Component, Learnable, Mixture, ModelError, Numbers, Regularisation, Unseen};
+use everytree_core::learn::{Adam, Engine, Step, Steps};
+use everytree_core::model::{
+    Component, Learnable, Mixture, ModelError, ParamsView, Regularisation, Settings, UnseenStates,
+};
 
 /// What the host hears: doubt, the log-likelihood, and then the weights of all components.
 const TOLD: usize = 2;
@@ -35,7 +37,7 @@ impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
     fn steps<'a>(
         &'a self,
         model: &Mixture<Component>,
-        unseen: &[Unseen],
+        unseen: &[UnseenStates],
         settings: &Settings,
     ) -> Result<Option<Box<dyn Steps<Mixture<Component>> + 'a>>, ModelError> {
         let learner = Learner::new(self, model, unseen, settings).map_err(device)?;
@@ -47,7 +49,7 @@ impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
 struct Learner<'a, T: CudaReal> {
     machine: &'a Cuda<T>,
     whole: Whole,
-    averaging: Option<f64>,
+    ema: Option<f64>,
     regularisation: Regularisation,
     /// Rows whose memory fits into the device; found at the first step.
     at_once: Option<usize>,
@@ -79,7 +81,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
     fn new(
         machine: &'a Cuda<T>,
         model: &Mixture<Component>,
-        unseen: &[Unseen],
+        unseen: &[UnseenStates],
         settings: &Settings,
     ) -> Result<Option<Self>, CudaError> {
         let Some(mut whole) = Whole::new(machine, model)? else { return Ok(None) };
@@ -107,12 +109,12 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let mut learner = Self {
             machine,
             whole,
-            averaging: settings.averaging,
+            ema: settings.ema,
             regularisation: settings.regularisation,
             at_once: None,
             // Where the work is recorded.
-            rounded: match settings.batch <= FEW_ROWS && !is_small {
-                true => settings.batch.div_ceil(8).max(1),
+            rounded: match settings.batch_size <= FEW_ROWS && !is_small {
+                true => settings.batch_size.div_ceil(8).max(1),
                 false => 1,
             },
             all,
@@ -154,13 +156,13 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let rows = step.places.len() + more;
         let t = (self.made + 1) as f64;
         // 0.9 and 0.999 as in adam.rs.
-        let Regularisation { shrinkage, smoothing } = self.regularisation;
+        let Regularisation { shrinkage, laplace: smoothing } = self.regularisation;
         let said = [
             1.0 / step.total,
             step.rate,
             1.0 - 0.9f64.powf(t),
             1.0 - 0.999f64.powf(t),
-            self.averaging.unwrap_or(0.0),
+            self.ema.unwrap_or(0.0),
             step.share * smoothing,
             step.share * shrinkage,
         ];
@@ -212,7 +214,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             return Ok(None);
         }
         self.made += 1;
-        self.has_average = self.averaging.is_some();
+        self.has_average = self.ema.is_some();
         Ok(Some(log_likelihood))
     }
 
@@ -367,7 +369,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 }
             }
         }
-        if self.averaging.is_some() {
+        if self.ema.is_some() {
             if !self.has_average {
                 self.average.copy(stream, &self.whole.parameters, self.all * 8)?;
             }

@@ -11,7 +11,7 @@ use everytree::{
 };
 use everytree_core::data::Schema;
 use everytree_core::data::scan::{MissingCells, ScanSettings};
-use everytree_core::learn::{Ended, LearnError, Progress, Search, Trial, WatchSearch};
+use everytree_core::learn::{Ended, LearnError, Progress, Search, SearchObserver, Trial};
 use everytree_read::{Frame, ReadSettings};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ impl Reporter<'_> {
     }
 }
 
-impl WatchSearch for Reporter<'_> {
+impl SearchObserver for Reporter<'_> {
     fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
         if self.last.elapsed() >= EVERY {
             self.last = Instant::now();

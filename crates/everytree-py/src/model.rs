@@ -210,7 +210,7 @@ impl Model {
         let (table, how) = (frame(table, "X")?, parsed(how)?);
         let (scores, errors, notes) = work(py, threads(&how), |stop| {
             let read = ReadSettings::default();
-            let asked = self.file.model.asked()?;
+            let asked = self.file.model.inference()?;
             let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
             let choice: DeviceChoice =
                 how["device"].as_str().unwrap_or("cpu").parse().map_err(anyhow::Error::msg)?;
@@ -258,7 +258,7 @@ impl Model {
         let table = without_values(frame(table, "X")?, target)?;
         let (values, errors) = work(py, threads(&how), |stop| {
             let read = ReadSettings::default();
-            let asked = self.file.model.asked()?;
+            let asked = self.file.model.inference()?;
             let (mut values, mut errors) = (Vec::new(), Vec::new());
             let scoring = scoring(&how, &read, Some(stop))?;
             scoring.conditional((&table).into(), self.schema(), &asked, place, &mut |row| {
@@ -281,7 +281,7 @@ impl Model {
         let (table, how) = (frame(table, "X")?, parsed(how)?);
         let (rows, cells) = work(py, threads(&how), |stop| {
             let read = ReadSettings::default();
-            let asked = self.file.model.asked()?;
+            let asked = self.file.model.inference()?;
             let (mut rows, mut cells) = (Vec::new(), Vec::new());
             scoring(&how, &read, Some(stop))?.surprise(
                 (&table).into(),
@@ -325,7 +325,7 @@ impl Model {
             }
             let known = evidence(self.schema(), &given)?;
             let sampling = Sampling { seed: seed(&how), ..Sampling::default() };
-            Ok(self.file.model.asked()?.sample(&known, rows, sampling)?)
+            Ok(self.file.model.inference()?.sample(&known, rows, sampling)?)
         })?;
         let drawn = match drawn {
             Drawn::Exactly => json!({"method": "exact"}),
@@ -357,7 +357,7 @@ impl Model {
             }
             let trees = how["trees"].as_u64().unwrap_or(1024) as usize;
             let search = Search { trees, seed: seed(&how), ..Search::default() };
-            Ok(self.file.model.asked()?.most_probable(&known, rows, search)?)
+            Ok(self.file.model.inference()?.most_probable(&known, rows, search)?)
         })?;
         let codes: Vec<u16> = found.iter().flat_map(|row| row.row.iter().copied()).collect();
         let logs = found.iter().map(|row| row.log_p).collect();
@@ -393,7 +393,7 @@ impl Model {
                 seed: seed(&how),
             };
             let schema = self.schema();
-            let asked = self.file.model.asked()?;
+            let asked = self.file.model.inference()?;
             let holes = imputation.incomplete_rows((&table).into(), schema, &ReadSettings::default())?;
             let filled: Result<Vec<Vec<everytree::Filled>>> = holes
                 .rows
@@ -424,7 +424,7 @@ impl Model {
         let how = parsed(how)?;
         let found = work(py, threads(&how), |_| {
             let translation = Translation::new(self.schema(), other.schema())?;
-            let (asked, others) = (self.file.model.asked()?, other.file.model.asked()?);
+            let (asked, others) = (self.file.model.inference()?, other.file.model.inference()?);
             Ok(asked.divergence(&others, &|row| translation.row(row), effort(&how, &[])?)?)
         })?;
         Ok((found.value, found.standard_error))
@@ -441,7 +441,7 @@ impl Model {
     ) -> PyResult<(f64, f64)> {
         let how = parsed(how)?;
         let found = work(py, threads(&how), |_| {
-            let asked = self.file.model.asked()?;
+            let asked = self.file.model.inference()?;
             let effort = effort(&how, &[])?;
             Ok(match (what, &columns[..]) {
                 ("entropy", []) => asked.entropy(effort)?,
@@ -516,7 +516,7 @@ impl Model {
         let mut variables: Vec<usize> = targets.iter().map(|target| target.variable).collect();
         variables.dedup();
         let effort = effort(how, &variables)?;
-        let asked = self.file.model.asked()?;
+        let asked = self.file.model.inference()?;
         let found = asked.posterior(&known, method, effort)?;
         let answer = |answer: &everytree::Answer| {
             json!([

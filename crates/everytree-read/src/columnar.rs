@@ -1,13 +1,18 @@
 //! Parquet and Arrow IPC files.
 
+mod copy;
+
 use crate::error::{Place, Problem};
+use crate::filled::Fills;
 use crate::frame::Frame;
+use crate::sheet::Format;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 use everytree_core::data::Cell;
 use std::fs::File;
+use std::io::Write;
 use std::sync::Arc;
 
 /// Rows at once.
@@ -15,11 +20,11 @@ const ROWS: usize = 1024;
 
 /// A file whose columns have names and types.
 pub(crate) struct Columnar {
-    pub names: Vec<String>,
-    pub schema: Arc<Schema>,
+    names: Vec<String>,
+    schema: Arc<Schema>,
     /// Parquet, or Arrow IPC?
-    pub is_parquet: bool,
-    pub batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+    is_parquet: bool,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
     /// Which columns are looked at; the others come as missing cells, whatever their type.
     wanted: Vec<bool>,
 }
@@ -68,9 +73,19 @@ impl Columnar {
         let wanted = vec![true; names.len()];
         Ok(Self { names, schema, is_parquet: false, batches: Box::new(reader), wanted })
     }
+}
+
+impl Format for Columnar {
+    fn names(&self) -> Option<&[String]> {
+        Some(&self.names)
+    }
+
+    fn columns(&self) -> usize {
+        self.names.len()
+    }
 
     /// Looks at these columns only, which must be of types that have states.
-    pub fn only(&mut self, wanted: Vec<bool>) -> Result<(), Problem> {
+    fn only(&mut self, wanted: Vec<bool>) -> Result<(), Problem> {
         for (field, _) in self.schema.fields().iter().zip(&wanted).filter(|(_, wanted)| **wanted) {
             check_type(field.data_type(), field.name())?;
         }
@@ -79,8 +94,9 @@ impl Columnar {
     }
 
     /// Hands out every cell, row by row.
-    pub fn visit(
+    fn visit(
         &mut self,
+        _: u64,
         on_cell: &mut dyn FnMut(Place, usize, Cell<'_>) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
         let mut first = 0;
@@ -102,6 +118,15 @@ impl Columnar {
             first += batch.num_rows() as u64;
         }
         Ok(())
+    }
+
+    fn copy_filled(
+        self: Box<Self>,
+        _: bool,
+        fills: &mut Fills<'_>,
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), Problem> {
+        copy::copy(*self, fills, out)
     }
 }
 

@@ -141,12 +141,12 @@ pub enum Problem {
     #[error("{0}")]
     Scan(Box<ScanError>),
     /// A column of the model that the file has not.
-    #[error("there is no column {name:?}; the columns are {known}{hint}")]
+    #[error("there is no column {name:?}; the columns are {}{hint}", quoted(known, 20))]
     MissingColumn {
         /// The name.
         name: String,
         /// Those that are.
-        known: String,
+        known: Vec<String>,
         /// What may help.
         hint: &'static str,
     },
@@ -159,7 +159,7 @@ pub enum Problem {
         expected: usize,
     },
     /// A label that the model has not seen.
-    #[error("{place}, column {column:?}: unknown value {value:?}; known: {known}")]
+    #[error("{place}, column {column:?}: unknown value {value:?}; known: {}", quoted(known, 10))]
     Unknown {
         /// Where.
         place: Place,
@@ -168,7 +168,7 @@ pub enum Problem {
         /// The offending value.
         value: String,
         /// What there is.
-        known: String,
+        known: Vec<String>,
     },
     /// A missing cell where every cell is needed.
     #[error(
@@ -191,6 +191,12 @@ pub enum Problem {
         /// The type.
         kind: String,
     },
+    /// A format that this build was made without.
+    #[error("this build does not read such files: it was made without the feature {feature:?}")]
+    NotInThisBuild {
+        /// What it would need.
+        feature: &'static str,
+    },
     /// A file of another kind than it seems to be.
     #[error("{0}")]
     Format(String),
@@ -200,4 +206,11 @@ impl From<ScanError> for Problem {
     fn from(error: ScanError) -> Self {
         Problem::Scan(Box::new(error))
     }
+}
+
+/// The first of a list, in quotes.
+fn quoted(all: &[String], most: usize) -> String {
+    let some: Vec<String> = all.iter().take(most).map(|one| format!("{one:?}")).collect();
+    let more = if all.len() > most { format!(", … ({} in all)", all.len()) } else { String::new() };
+    format!("{}{more}", some.join(", "))
 }

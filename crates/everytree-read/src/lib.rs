@@ -1,23 +1,31 @@
-//! Tables into everytree: delimited text (plain or gzip), Parquet, Arrow IPC, and Arrow in memory. And out of it: rows of codes as Parquet, and
-//! copies of files with cells filled in.
+//! Tables into everytree: delimited text (plain or gzip; feature `csv`), Parquet, Arrow IPC and Arrow in memory (feature
+//! `parquet`). And out of it: datasets as text or Parquet, and copies of files with cells filled in.
 
+#[cfg(feature = "parquet")]
 mod columnar;
 mod error;
 mod filled;
 mod frame;
-mod parquet_out;
+#[cfg(feature = "csv")]
 mod quotes;
 mod sheet;
 mod table;
+#[cfg(feature = "csv")]
 mod text;
+#[cfg(feature = "csv")]
 mod weights;
+mod write;
 
 pub use error::{Place, Problem, ReadError};
 pub use filled::{Fill, copy_filled};
-pub use frame::{Frame, Source};
-pub use parquet_out::write_parquet;
+#[cfg(feature = "parquet")]
+pub use frame::Frame;
+pub use frame::Source;
 pub use sheet::{Header, ReadSettings};
-pub use table::{
-    CellRules, FileFacts, Row, Scanned, for_each_row, read_table, read_table_with_holes, scan_tables,
-};
+pub use table::{CellRules, FileFacts, Row, Scanned, for_each_row, read_dataset, scan_tables};
+#[cfg(feature = "csv")]
 pub use weights::{Weights, WeightsError, read_weights};
+#[cfg(feature = "parquet")]
+pub use write::write_parquet;
+#[cfg(feature = "csv")]
+pub use write::write_text;

@@ -1,12 +1,15 @@
 //! A file of rows, whatever its format.
 
+#[cfg(feature = "parquet")]
 use crate::columnar::Columnar;
 use crate::error::{Place, Problem, ReadError};
+use crate::filled::Fills;
 use crate::frame::Source;
-use crate::text::{Text, never_has_a_header};
+#[cfg(feature = "csv")]
+use crate::text::Text;
 use everytree_core::data::Cell;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Does a text file begin with the names of its columns?
@@ -30,26 +33,63 @@ pub struct ReadSettings {
     pub header: Header,
 }
 
+/// A format of files: how its rows are visited, and copied with cells filled in.
+pub(crate) trait Format {
+    /// The names of the columns, where the format has them.
+    fn names(&self) -> Option<&[String]> {
+        None
+    }
+
+    /// The first line, of text that may or may not be names.
+    fn first_line(&self) -> &[String] {
+        &[]
+    }
+
+    fn columns(&self) -> usize;
+
+    /// Something to try for a file that has only one column.
+    fn hint(&self) -> String {
+        String::new()
+    }
+
+    /// Looks at these columns only; the others may come as missing cells.
+    fn only(&mut self, wanted: Vec<bool>) -> Result<(), Problem> {
+        let _ = wanted;
+        Ok(())
+    }
+
+    /// Every cell, row by row; of text, those below the first line, rows counted from `first_row`.
+    fn visit(
+        &mut self,
+        first_row: u64,
+        on_cell: &mut dyn FnMut(Place, usize, Cell<'_>) -> Result<(), Problem>,
+    ) -> Result<(), Problem>;
+
+    /// A copy with cells filled in.
+    fn copy_filled(
+        self: Box<Self>,
+        header: bool,
+        fills: &mut Fills<'_>,
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), Problem>;
+}
+
 /// An open file.
 pub(crate) struct Sheet {
     path: PathBuf,
-    body: Body,
+    body: Box<dyn Format>,
     compressed: bool,
-}
-
-pub(crate) enum Body {
-    Text(Box<Text>),
-    Columnar(Box<Columnar>),
 }
 
 impl Sheet {
     pub fn open(source: Source<'_>, settings: &ReadSettings) -> Result<Self, ReadError> {
         let path = match source {
             Source::File(path) => path,
+            #[cfg(feature = "parquet")]
             Source::Frame(frame) => {
                 let path = PathBuf::from(&frame.name);
                 let error = |problem| ReadError { file: path.clone(), problem };
-                let body = Body::Columnar(Box::new(Columnar::frame(frame).map_err(error)?));
+                let body = Box::new(Columnar::frame(frame).map_err(error)?);
                 return Ok(Self { path, body, compressed: false });
             }
         };
@@ -61,7 +101,7 @@ impl Sheet {
         Ok(Self { path: path.to_owned(), body, compressed })
     }
 
-    fn body(path: &Path, settings: &ReadSettings, compressed: &mut bool) -> Result<Body, Problem> {
+    fn body(path: &Path, settings: &ReadSettings, compressed: &mut bool) -> Result<Box<dyn Format>, Problem> {
         let mut file = File::open(path)?;
         if file.metadata()?.is_dir() {
             return Err(Problem::Directory);
@@ -73,19 +113,30 @@ impl Sheet {
             (&mut file).take(6).read_to_end(&mut magic)?;
             file.seek(SeekFrom::Start(0))?;
         }
-        let input: Box<dyn Read> = match &magic[..] {
-            [b'P', b'A', b'R', b'1', ..] => return Ok(Body::Columnar(Box::new(Columnar::parquet(file)?))),
-            b"ARROW1" => return Ok(Body::Columnar(Box::new(Columnar::arrow(file)?))),
+        match &magic[..] {
+            #[cfg(feature = "parquet")]
+            [b'P', b'A', b'R', b'1', ..] => Ok(Box::new(Columnar::parquet(file)?)),
+            #[cfg(feature = "parquet")]
+            b"ARROW1" => Ok(Box::new(Columnar::arrow(file)?)),
+            #[cfg(not(feature = "parquet"))]
+            [b'P', b'A', b'R', b'1', ..] | b"ARROW1" => Err(Problem::NotInThisBuild { feature: "parquet" }),
+            #[cfg(feature = "csv")]
             [0x1f, 0x8b, ..] => {
                 *compressed = true;
-                Box::new(flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file)))
+                let input = flate2::read::MultiGzDecoder::new(std::io::BufReader::new(file));
+                Ok(Box::new(Text::open(path, Box::new(input), settings.delimiter)?))
             }
-            _ => Box::new(file),
-        };
-        Ok(Body::Text(Box::new(Text::open(path, input, settings.delimiter)?)))
+            #[cfg(feature = "csv")]
+            _ => Ok(Box::new(Text::open(path, Box::new(file), settings.delimiter)?)),
+            #[cfg(not(feature = "csv"))]
+            _ => {
+                let _ = (settings, compressed);
+                Err(Problem::NotInThisBuild { feature: "csv" })
+            }
+        }
     }
 
-    pub fn into_body(self) -> Body {
+    pub fn into_format(self) -> Box<dyn Format> {
         self.body
     }
 
@@ -95,53 +146,32 @@ impl Sheet {
 
     /// The names of the columns, where the format has them.
     pub fn typed_names(&self) -> Option<&[String]> {
-        match &self.body {
-            Body::Text(_) => None,
-            Body::Columnar(columnar) => Some(&columnar.names),
-        }
+        self.body.names()
     }
 
     /// The first line of a text file.
     pub fn first_line(&self) -> &[String] {
-        match &self.body {
-            Body::Text(text) => &text.first,
-            Body::Columnar(_) => &[],
-        }
+        self.body.first_line()
     }
 
     /// Can it have no header, whatever it looks like?
     pub fn never_has_a_header(&self) -> bool {
-        never_has_a_header(&self.path)
+        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_lowercase();
+        name.strip_suffix(".gz").unwrap_or(&name).ends_with(".data")
     }
 
     pub fn columns(&self) -> usize {
-        match &self.body {
-            Body::Text(text) => text.columns,
-            Body::Columnar(columnar) => columnar.names.len(),
-        }
+        self.body.columns()
     }
 
     /// Something to try for a file that has only one column.
     pub fn hint(&self) -> String {
-        match &self.body {
-            Body::Text(text) => text.other.map_or(String::new(), |other| {
-                let name = if other == '\t' { "$'\\t'".to_owned() } else { format!("'{other}'") };
-                format!(
-                    "; its first line has {other:?}, fields were cut at {:?}: try --delimiter {name}",
-                    text.delimiter()
-                )
-            }),
-            Body::Columnar(_) => String::new(),
-        }
+        self.body.hint()
     }
 
     /// Looks at these columns only.
     pub fn only(&mut self, wanted: impl Iterator<Item = bool>) -> Result<(), ReadError> {
-        match &mut self.body {
-            Body::Text(_) => Ok(()),
-            Body::Columnar(columnar) => columnar.only(wanted.collect()),
-        }
-        .map_err(|problem| self.error(problem))
+        self.body.only(wanted.collect()).map_err(|problem| self.error(problem))
     }
 
     /// Every cell, row by row; of a text file, those below the first line, rows counted from `first_row`.
@@ -150,10 +180,7 @@ impl Sheet {
         first_row: u64,
         on_cell: &mut dyn FnMut(Place, usize, Cell<'_>) -> Result<(), Problem>,
     ) -> Result<(), ReadError> {
-        let result = match &mut self.body {
-            Body::Text(text) => text.visit(first_row, on_cell),
-            Body::Columnar(columnar) => columnar.visit(on_cell),
-        };
+        let result = self.body.visit(first_row, on_cell);
         result.map_err(|problem| self.error(if self.compressed { in_gzip(problem) } else { problem }))
     }
 }

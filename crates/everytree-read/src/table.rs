@@ -4,8 +4,8 @@ use crate::error::{Place, Problem, ReadError};
 use crate::frame::Source;
 use crate::sheet::{Header, ReadSettings, Sheet};
 use everytree_core::data::scan::{Notice, Scan, ScanSettings};
-use everytree_core::data::{Cell, Encoded, Encoder, Schema};
-use everytree_core::data::{Missing, Table};
+use everytree_core::data::{Cell, Dataset, DatasetError, Encoded, Encoder, Missing, Schema, Table};
+use std::sync::Arc;
 
 /// What the training files hold.
 #[derive(Clone, Debug)]
@@ -47,6 +47,7 @@ pub fn scan_tables(
 ) -> Result<Scanned, ReadError> {
     for source in std::iter::once(&train).chain(others) {
         // Looked at now, encoded later.
+        #[allow(irrefutable_let_patterns, reason = "without frames there are only files")]
         if let Source::File(path) = source
             && std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
         {
@@ -64,7 +65,7 @@ pub fn scan_tables(
         Ok(())
     })?;
     let (names, header) = match sheet.typed_names() {
-        Some(names) => (names.to_vec(), !matches!(train, Source::Frame(frame) if !frame.named)),
+        Some(names) => (names.to_vec(), train.is_named()),
         None => {
             let header = match read.header {
                 Header::Yes => true,
@@ -169,12 +170,8 @@ fn match_columns(
     all_differ(&found)?;
     if let Some(name) = names.iter().find(|name| !found.contains(name)) {
         let hint =
-            if sheet.typed_names().is_none() { "; if the file has no header, say --header no" } else { "" };
-        let mut known = found.iter().take(20).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-        if found.len() > 20 {
-            known += ", …";
-        }
-        return Err(Problem::MissingColumn { name: name.clone(), known, hint });
+            if sheet.typed_names().is_none() { "; if the file has no header, say `header = no`" } else { "" };
+        return Err(Problem::MissingColumn { name: name.clone(), known: found.clone(), hint });
     }
     Ok(found.iter().map(|name| names.iter().position(|known| known == name)).collect())
 }
@@ -207,6 +204,7 @@ pub(crate) fn columns_of(
 /// What a table without rows is called.
 fn no_rows(source: Source<'_>, header: bool) -> Problem {
     match source {
+        #[cfg(feature = "parquet")]
         Source::Frame(_) => Problem::NoRowsAtAll,
         Source::File(_) if header => Problem::NoRows,
         Source::File(_) => Problem::Empty,
@@ -290,47 +288,29 @@ fn code(
         },
         Encoded::Unknown if rules.unknown_is_unobserved && rules.incomplete_rows => Ok(Encoded::Unknown),
         Encoded::Unknown => {
-            let labels = schema.variables[variable].labels();
-            let mut known =
-                labels.iter().take(10).map(|label| format!("{label:?}")).collect::<Vec<_>>().join(", ");
-            if labels.len() > 10 {
-                known += &format!(", … ({} in all)", labels.len());
-            }
+            let known = schema.variables[variable].labels();
             Err(Problem::Unknown { place, column: column(), value: cell.to_string(), known })
         }
     }
 }
 
-/// All rows of a table, encoded. Rows must be complete, whatever the rules say.
-pub fn read_table<'a>(
+/// A table encoded by a schema that is known. Where rows may be incomplete, the missing cells are listed.
+pub fn read_dataset<'a>(
     source: impl Into<Source<'a>>,
-    schema: &Schema,
+    schema: &Arc<Schema>,
     read: &ReadSettings,
     rules: CellRules,
-) -> Result<(Table, FileFacts), ReadError> {
+) -> Result<(Dataset, FileFacts), ReadError> {
+    let source = source.into();
     let mut table = Table::new(&schema.states());
-    let rules = CellRules { incomplete_rows: false, ..rules };
+    let mut missing = Missing::default();
     let facts = for_each_row(source, schema, read, rules, &mut |row| {
+        missing.push(table.rows(), row.unobserved.to_vec());
         table.push(row.codes);
         Ok(())
     })?;
-    Ok((table, facts))
-}
-
-/// The same of a table in which cells may be missing: their codes are 0, and they are listed.
-pub fn read_table_with_holes<'a>(
-    source: impl Into<Source<'a>>,
-    schema: &Schema,
-    read: &ReadSettings,
-    rules: CellRules,
-) -> Result<(Table, Missing, FileFacts), ReadError> {
-    let mut table = Table::new(&schema.states());
-    let mut holes = Missing::default();
-    let rules = CellRules { incomplete_rows: true, ..rules };
-    let facts = for_each_row(source, schema, read, rules, &mut |row| {
-        holes.push(table.rows(), row.unobserved.to_vec());
-        table.push(row.codes);
-        Ok(())
-    })?;
-    Ok((table, holes, facts))
+    let data = Dataset::new(Arc::clone(schema), table).and_then(|data| data.with_missing(missing));
+    let bad =
+        |error: DatasetError| ReadError { file: source.name(), problem: Problem::Format(error.to_string()) };
+    Ok((data.map_err(bad)?, facts))
 }

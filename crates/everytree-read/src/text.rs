@@ -1,10 +1,12 @@
 //! Delimited text: CSV, TSV and their relatives, plain or compressed.
 
 use crate::error::{Place, Problem};
+use crate::filled::{Fills, unwritten};
 use crate::quotes::{LONGEST_ROW, Seen, Watched};
+use crate::sheet::Format;
 use csv::ByteRecord;
 use everytree_core::data::Cell;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -18,12 +20,12 @@ pub(crate) struct Text {
     reader: csv::Reader<Box<dyn Read>>,
     record: ByteRecord,
     /// Fields of the first line.
-    pub columns: usize,
+    columns: usize,
     /// The first line, not yet handed out.
-    pub first: Vec<String>,
+    first: Vec<String>,
     delimiter: u8,
     /// Another delimiter that the first line has.
-    pub other: Option<char>,
+    other: Option<char>,
     seen: Rc<Seen>,
 }
 
@@ -61,7 +63,7 @@ impl Text {
         Ok(text)
     }
 
-    pub fn delimiter(&self) -> char {
+    fn delimiter(&self) -> char {
         self.delimiter.into()
     }
 
@@ -101,7 +103,7 @@ impl Text {
     }
 
     /// Hands out every cell below the first line, row by row.
-    pub fn visit(
+    fn visit_rows(
         &mut self,
         first_row: u64,
         on_cell: &mut dyn FnMut(Place, usize, Cell<'_>) -> Result<(), Problem>,
@@ -150,6 +152,62 @@ fn field(record: &ByteRecord, column: usize, line: u64) -> Result<&str, Problem>
     Ok(text.trim())
 }
 
+impl Format for Text {
+    fn first_line(&self) -> &[String] {
+        &self.first
+    }
+
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    fn hint(&self) -> String {
+        let Some(other) = self.other else { return String::new() };
+        let name = if other == '\t' { "$'\\t'".to_owned() } else { format!("'{other}'") };
+        let cut = self.delimiter();
+        format!("; its first line has {other:?}, fields were cut at {cut:?}: try `delimiter = {name}`")
+    }
+
+    fn visit(
+        &mut self,
+        first_row: u64,
+        on_cell: &mut dyn FnMut(Place, usize, Cell<'_>) -> Result<(), Problem>,
+    ) -> Result<(), Problem> {
+        self.visit_rows(first_row, on_cell)
+    }
+
+    fn copy_filled(
+        self: Box<Self>,
+        header: bool,
+        fills: &mut Fills<'_>,
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), Problem> {
+        copy(*self, header, fills, out)
+    }
+}
+
+fn copy(mut text: Text, header: bool, fills: &mut Fills<'_>, out: &mut dyn Write) -> Result<(), Problem> {
+    let bad = |error: csv::Error| unwritten(error);
+    let mut writer =
+        csv::WriterBuilder::new().delimiter(text.delimiter() as u8).flexible(true).from_writer(out);
+    let mut row = 0;
+    let mut names = header;
+    text.records(&mut |record| {
+        if std::mem::take(&mut names) {
+            return writer.write_byte_record(record).map_err(bad);
+        }
+        row += 1;
+        let here = fills.before(row);
+        if here.is_empty() {
+            return writer.write_byte_record(record).map_err(bad);
+        }
+        let fill = |column: usize| here.iter().find(|fill| fill.1 == column).map(|fill| fill.2.as_bytes());
+        let fields = record.iter().enumerate().map(|(column, field)| fill(column).unwrap_or(field));
+        writer.write_record(fields).map_err(bad)
+    })?;
+    writer.flush().map_err(unwritten)
+}
+
 const CANDIDATES: [u8; 4] = [b',', b'\t', b';', b'|'];
 
 /// The delimiter that the name of a file promises.
@@ -161,12 +219,6 @@ fn by_name(path: &Path) -> Option<u8> {
         "tsv" | "tab" => Some(b'\t'),
         _ => None,
     }
-}
-
-/// Is this a form that never has a header?
-pub(crate) fn never_has_a_header(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_lowercase();
-    name.strip_suffix(".gz").unwrap_or(&name).ends_with(".data")
 }
 
 /// The candidate that cuts all lines into the same number of fields, and into most.

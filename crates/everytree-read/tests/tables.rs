@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use everytree_core::data::Table;
 use everytree_core::data::scan::{Notice, ScanSettings};
 use everytree_core::data::{Schema, States};
-use everytree_read::{CellRules, Header, Problem, ReadSettings, read_table, scan_tables};
+use everytree_read::{CellRules, Header, Problem, ReadSettings, read_dataset, scan_tables};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,11 @@ fn scan(path: &Path) -> (Schema, Vec<Notice>) {
 
 fn read(path: &Path) -> (Schema, Table) {
     let (schema, _) = scan(path);
-    let table = read_table(path, &schema, &ReadSettings::default(), RULES).unwrap().0;
+    let table = read_dataset(path, &Arc::new(schema.clone()), &ReadSettings::default(), RULES)
+        .unwrap()
+        .0
+        .table()
+        .clone();
     (schema, table)
 }
 
@@ -79,7 +83,14 @@ fn parquet_arrow_and_csv_hold_the_same_table() {
         assert_eq!(found, schema);
         assert_eq!(rows, table);
         // A model of one format reads files of another.
-        assert_eq!(read_table(other, &schema, &ReadSettings::default(), RULES).unwrap().0, table);
+        assert_eq!(
+            read_dataset(other, &Arc::new(schema.clone()), &ReadSettings::default(), RULES)
+                .unwrap()
+                .0
+                .table()
+                .clone(),
+            table
+        );
     }
 }
 
@@ -129,9 +140,14 @@ fn labels_come_from_training_and_validation_and_columns_are_found_by_name() {
             .unwrap();
     assert_eq!(scanned.schema.variables[0].labels(), ["blue", "green", "red"]);
     assert_eq!(scanned.schema.variables[1].labels(), ["1", "2", "3"]);
-    let rows = read_table(&valid, &scanned.schema, &ReadSettings::default(), RULES).unwrap().0;
+    let rows = read_dataset(&valid, &Arc::new(scanned.schema.clone()), &ReadSettings::default(), RULES)
+        .unwrap()
+        .0
+        .table()
+        .clone();
     assert_eq!((rows.get(0, 0), rows.get(0, 1), rows.get(1, 0), rows.get(1, 1)), (1, 2, 2, 0));
-    let (_, facts) = read_table(&valid, &scanned.schema, &ReadSettings::default(), RULES).unwrap();
+    let (_, facts) =
+        read_dataset(&valid, &Arc::new(scanned.schema.clone()), &ReadSettings::default(), RULES).unwrap();
     assert_eq!((facts.rows, facts.ignored), (2, vec!["extra".to_owned()]));
 }
 
@@ -154,6 +170,10 @@ fn zeros_and_ones_without_header() {
     let (schema, notices) = scan(&train);
     assert_eq!(schema.states(), [2, 2, 2]);
     assert_eq!(notices, [Notice::Constant { columns: vec!["x0".into(), "x1".into()] }]);
-    let rows = read_table(&test, &schema, &ReadSettings::default(), RULES).unwrap().0;
+    let rows = read_dataset(&test, &Arc::new(schema.clone()), &ReadSettings::default(), RULES)
+        .unwrap()
+        .0
+        .table()
+        .clone();
     assert_eq!((rows.get(0, 0), rows.get(0, 1), rows.get(0, 2)), (1, 0, 1));
 }

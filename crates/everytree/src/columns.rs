@@ -1,131 +1,118 @@
-//! Columns and values as people write them, and back.
+//! Datasets from columns of labels, and datasets in the words of another schema.
 
-use anyhow::{Result, anyhow, bail};
-use everytree_core::data::{Cell, Encoded, Encoder, Schema, States, Variable};
-use everytree_core::file::ModelFile;
-use everytree_core::infer::Evidence;
-use thiserror::Error;
+use crate::error::Kind;
+use crate::{Dataset, Result};
+use everytree_core::data::scan::{Scan, ScanSettings};
+use everytree_core::data::{Cell, Encoded, Encoder, Missing, Schema, Table};
+use everytree_read::{Problem, ReadError};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-/// A name that no column has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("there is no column {name:?}; the columns are {known}")]
-pub struct NoColumn {
-    /// The name.
-    pub name: String,
-    /// The names that there are.
-    pub known: String,
-}
-
-/// The place of a column.
-pub fn column(schema: &Schema, name: &str) -> Result<usize, NoColumn> {
-    schema.position(name).ok_or_else(|| {
-        let names: Vec<&str> =
-            schema.variables.iter().take(20).map(|variable| variable.name.as_str()).collect();
-        let more = if schema.variables.len() > 20 { ", …" } else { "" };
-        NoColumn { name: name.to_owned(), known: format!("{}{more}", names.join(", ")) }
-    })
-}
-
-/// The state that a value stands for; nothing between the quotes is the missing cell.
-pub fn state(schema: &Schema, encoder: &Encoder<'_>, variable: usize, value: &str) -> Option<usize> {
-    match encoder.encode(variable, Cell::Field(value)) {
-        Encoded::State(state) => Some(state.into()),
-        Encoded::Unobserved => encoder.missing(variable).map(usize::from),
-        // A bin by its name.
-        Encoded::Unknown => schema.variables[variable].labels().iter().position(|label| label == value),
+/// A dataset of columns by name.
+pub(crate) fn dataset(columns: Vec<(String, Vec<Option<&str>>)>) -> Result<Dataset> {
+    let error = |problem: Problem| ReadError { file: PathBuf::from("columns"), problem };
+    let rows = columns.first().map_or(0, |(_, cells)| cells.len());
+    if rows == 0 {
+        return Err(error(Problem::NoRowsAtAll).into());
     }
+    if let Some((name, cells)) = columns.iter().find(|(_, cells)| cells.len() != rows) {
+        let words = format!("column {name:?} has {} cells where the first has {rows}", cells.len());
+        return Err(error(Problem::Format(words)).into());
+    }
+    let mut scan = Scan::new(columns.len(), ScanSettings::default());
+    for (place, (_, cells)) in columns.iter().enumerate() {
+        cells.iter().for_each(|cell| scan.observe(place, cell.map_or(Cell::Missing, Cell::Field)));
+    }
+    let names: Vec<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+    for (place, name) in names.iter().enumerate() {
+        if let Some(first) = names[..place].iter().position(|other| other == name) {
+            let problem =
+                Problem::DuplicateColumn { name: name.clone(), first: first + 1, second: place + 1 };
+            return Err(error(problem).into());
+        }
+    }
+    let (schema, _) = scan.finish(names, true).map_err(|scan| error(scan.into()))?;
+    let encoder = Encoder::new(&schema);
+    let mut table = Table::new(&schema.states());
+    for row in 0..rows {
+        let code = |(place, (_, cells)): (usize, &(String, Vec<Option<&str>>))| {
+            match encoder.encode(place, cells[row].map_or(Cell::Missing, Cell::Field)) {
+                Encoded::State(state) => state,
+                // Scanned above: what has no state is missing.
+                _ => encoder.missing(place).unwrap_or(0),
+            }
+        };
+        table.push(&columns.iter().enumerate().map(code).collect::<Vec<_>>());
+    }
+    drop(encoder);
+    Dataset::from_codes(schema, table)
 }
 
-/// What is said of a value that a column does not have.
-pub fn unknown(schema: &Schema, variable: usize, value: &str) -> anyhow::Error {
-    let labels = schema.variables[variable].labels();
-    let known: Vec<String> = labels.iter().take(10).map(|label| format!("{label:?}")).collect();
-    let more = if labels.len() > 10 { format!(", … ({} in all)", labels.len()) } else { String::new() };
-    anyhow!(
-        "column {:?}: unknown value {value:?}; known: {}{more}",
-        schema.variables[variable].name,
-        known.join(", ")
-    )
-}
-
-/// The state of a value, or of a missing cell.
-pub fn state_of(
-    schema: &Schema,
-    encoder: &Encoder<'_>,
-    variable: usize,
-    value: Option<&str>,
-) -> Result<usize> {
-    let found = match value {
-        Some(value) => state(schema, encoder, variable, value),
-        None => encoder.missing(variable).map(usize::from),
-    };
-    found.ok_or_else(|| unknown(schema, variable, value.unwrap_or_default()))
-}
-
-/// Evidence that columns have one of these values each; no value is a missing cell.
-pub fn evidence(schema: &Schema, given: &[(String, Vec<Option<String>>)]) -> Result<Evidence> {
+/// A dataset with the columns and states of a schema: the same, or one whose labels the schema knows. What is missing stays
+/// missing, also where it was a state.
+pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>) -> Result<Dataset> {
+    if Arc::ptr_eq(data.schema(), schema) || **data.schema() == **schema {
+        return unobserved(data);
+    }
     let encoder = Encoder::new(schema);
-    let mut evidence = Evidence::none(&schema.states());
-    let mut seen = vec![false; schema.variables.len()];
-    for (name, values) in given {
-        let variable = column(schema, name)?;
-        if std::mem::replace(&mut seen[variable], true) {
-            bail!("column {name:?} is given twice");
-        }
-        let states: Result<Vec<usize>> =
-            values.iter().map(|value| state_of(schema, &encoder, variable, value.as_deref())).collect();
-        evidence.set(variable, &states?)?;
-    }
-    Ok(evidence)
-}
-
-/// What is not `given` is not a missing cell either.
-pub fn observed_only(schema: &Schema, given: impl Fn(&str) -> bool, known: &mut Evidence) -> Result<()> {
+    // For every column of the schema its place in the data, and what becomes of each state.
+    let mut columns = Vec::new();
     for (v, variable) in schema.variables.iter().enumerate() {
-        if variable.missing && !variable.states.is_empty() && !given(&variable.name) {
-            let states: Vec<usize> = (0..variable.states.len()).collect();
-            known.set(v, &states)?;
+        let own = crate::evidence::column(data.schema(), &variable.name)?;
+        let from = &data.schema().variables[own];
+        let translated: Vec<(String, Encoded)> = from
+            .labels()
+            .into_iter()
+            .enumerate()
+            .map(|(state, label)| match state < from.states.len() {
+                true => {
+                    let encoded = encoder.encode(v, Cell::Field(&label));
+                    (label, encoded)
+                }
+                false => (label, Encoded::Unobserved),
+            })
+            .collect();
+        columns.push((own, translated));
+    }
+    let (mut table, mut missing) = (Table::new(&schema.states()), Missing::default());
+    let mut codes = vec![0u16; schema.variables.len()];
+    for row in 0..data.rows() {
+        let mut unobserved = Vec::new();
+        for (v, (own, translated)) in columns.iter().enumerate() {
+            let (label, encoded) = &translated[data.table().get(row, *own)];
+            codes[v] = 0;
+            match encoded {
+                _ if data.missing().of(row).contains(own) => unobserved.push(v),
+                Encoded::State(state) => codes[v] = *state,
+                Encoded::Unobserved => unobserved.push(v),
+                Encoded::Unknown => {
+                    let column = schema.variables[v].name.clone();
+                    let known = schema.variables[v].labels();
+                    let unknown = Kind::UnknownValue { column, value: label.clone(), known };
+                    return Err(crate::Error::from(unknown).at(format!("row {row}")));
+                }
+            }
         }
+        missing.push(row, unobserved);
+        table.push(&codes);
     }
-    Ok(())
+    Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)
 }
 
-/// The names of the variables of a model: of its columns, several of a block with plus signs between.
-pub fn names(file: &ModelFile) -> Vec<String> {
-    let name = |&column: &usize| file.schema.variables[column].name.as_str();
-    let blocks = file.model.blocks().blocks().iter();
-    blocks.map(|block| block.columns().iter().map(name).collect::<Vec<_>>().join(" + ")).collect()
-}
-
-/// Labels of codes.
-pub struct Labels<'a> {
-    schema: &'a Schema,
-    labels: Vec<Vec<String>>,
-}
-
-impl<'a> Labels<'a> {
-    /// Of the columns of a schema.
-    pub fn new(schema: &'a Schema) -> Self {
-        Self { schema, labels: schema.variables.iter().map(|variable| variable.labels()).collect() }
+/// The same with missing cells that are a state taken as missing.
+fn unobserved(data: &Dataset) -> Result<Dataset> {
+    let variables = &data.schema().variables;
+    if variables.iter().all(|variable| !variable.missing) {
+        return Ok(data.clone());
     }
-
-    /// The label of a state.
-    pub fn of(&self, variable: usize, state: u16) -> &str {
-        &self.labels[variable][usize::from(state)]
+    let mut missing = Missing::default();
+    for row in 0..data.rows() {
+        let known = data.missing().of(row);
+        let is_missing = |v: &usize| {
+            known.contains(v)
+                || (variables[*v].missing && data.table().get(row, *v) == variables[*v].states.len())
+        };
+        missing.push(row, (0..variables.len()).filter(is_missing).collect());
     }
-
-    /// A row, as names and labels.
-    pub fn row(&self, row: &[u16]) -> impl Iterator<Item = (&str, &str)> {
-        let cell = |(v, &state): (usize, &u16)| (self.schema.variables[v].name.as_str(), self.of(v, state));
-        row.iter().enumerate().map(cell)
-    }
-}
-
-/// Are the values of a column 0 and 1, or false and true?
-pub fn yes_or_no(variable: &Variable) -> bool {
-    match &variable.states {
-        States::Booleans(_) => true,
-        States::Integers(values) => values[..] == [0, 1],
-        _ => false,
-    }
+    data.clone().with_missing(missing)
 }

@@ -1,8 +1,6 @@
 //! The edges of a model by the names of its columns, and what each is worth.
 
-use crate::columns::names;
-use anyhow::Result;
-use everytree_core::file::ModelFile;
+use crate::{Model, Result};
 use everytree_core::forest::Cpu;
 use everytree_core::infer::{EdgePosterior, Estimate};
 use everytree_core::model::{Component, Learnable};
@@ -10,6 +8,7 @@ use everytree_core::spanning::Kind;
 
 /// An edge and what it is worth.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Edge {
     /// The ends, as variables of the model. Directed: the parent and the child.
     pub ends: (usize, usize),
@@ -25,47 +24,78 @@ pub struct Edge {
     pub directed: bool,
 }
 
-/// What each component says about edges: matrices in the layout of its kind, adding up to probabilities.
-pub fn edge_probabilities(file: &ModelFile) -> Result<Vec<Vec<f64>>> {
-    if let Some(posteriors) = &file.edge_posteriors {
-        return Ok(posteriors.clone());
-    }
-    // Not learned: as probable as before any data.
-    let (mixture, cpu) = (file.model.mixture(), Cpu::<f64>::new().keeping(0));
-    let n = mixture.states().len();
-    let both = mixture.components().iter().zip(mixture.shares());
-    both.map(|(component, share)| {
-        let prior = component.ready(&cpu)?.prior(n);
-        Ok(prior.into_iter().map(|p| share * p).collect())
-    })
-    .collect()
+/// The names of the variables of a model: of its columns, several of a block with plus signs between.
+pub(crate) fn names(model: &Model) -> Vec<String> {
+    let name = |&column: &usize| model.schema().variables[column].name.as_str();
+    let blocks = model.core().blocks().blocks().iter();
+    blocks.map(|block| block.columns().iter().map(name).collect::<Vec<_>>().join(" + ")).collect()
 }
 
-/// All edges, the most probable first.
-pub fn ranked(file: &ModelFile) -> Result<Vec<Edge>> {
-    let posteriors = edge_probabilities(file)?;
-    let mixture = file.model.mixture();
-    let weights: Vec<Vec<f64>> = mixture.components().iter().map(Component::weights).collect();
-    let mean: Vec<f64> = (0..weights[0].len())
-        .map(|place| {
-            weights.iter().zip(mixture.shares()).map(|(weights, share)| share * weights[place]).sum()
+impl Model {
+    /// The names of the variables between which edges are: columns, or blocks of columns with plus signs between.
+    pub fn variables(&self) -> Vec<String> {
+        names(self)
+    }
+
+    /// What each component says about edges: matrices over [`Model::variables`] that add up to probabilities. Row: what is
+    /// explained; column: what explains; the diagonal of directed families has the probability of being a root. Of
+    /// families without directions only the half below the diagonal is filled.
+    pub fn edge_matrices(&self) -> Result<Vec<Vec<f64>>> {
+        if let Some(posteriors) = &self.file().edge_posteriors {
+            return Ok(posteriors.clone());
+        }
+        // Not learned: as probable as before any data.
+        let (mixture, cpu) = (self.core().mixture(), Cpu::<f64>::new().keeping(0));
+        let both = mixture.components().iter().zip(mixture.mixing_weights());
+        both.map(|(component, weight)| {
+            let prior = component.prior_edges(&component.ready(&cpu)?);
+            Ok(prior.into_iter().map(|p| weight * p).collect())
         })
-        .collect();
-    let sum: Vec<f64> =
-        (0..mean.len()).map(|place| posteriors.iter().map(|component| component[place]).sum()).collect();
-    Ok(edges_of(file, &sum, &mean))
+        .collect()
+    }
+
+    /// All edges, the most probable first.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("a", cells("x", "y")), ("b", cells("1", "2"))])?;
+    /// # let model = Fit::new().run(&data)?;
+    /// let edges = model.edges()?;
+    /// assert_eq!((edges[0].from.as_str(), edges[0].to.as_str()), ("a", "b"));
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn edges(&self) -> Result<Vec<Edge>> {
+        let posteriors = self.edge_matrices()?;
+        let mixture = self.core().mixture();
+        let weights: Vec<Vec<f64>> = mixture.components().iter().map(Component::weights).collect();
+        let mean: Vec<f64> = (0..weights[0].len())
+            .map(|place| {
+                let both = weights.iter().zip(mixture.mixing_weights());
+                both.map(|(weights, share)| share * weights[place]).sum()
+            })
+            .collect();
+        let sum: Vec<f64> =
+            (0..mean.len()).map(|place| posteriors.iter().map(|component| component[place]).sum()).collect();
+        Ok(self.edges_of(&sum, &mean))
+    }
+
+    /// The edges of a matrix of probabilities and one of weights, the most probable first.
+    pub fn edges_of(&self, probabilities: &[f64], weights: &[f64]) -> Vec<Edge> {
+        edges_of(self, probabilities, weights)
+    }
 }
 
 /// The edges of a matrix, the most probable first.
-pub fn edges_of(file: &ModelFile, probabilities: &[f64], weights: &[f64]) -> Vec<Edge> {
-    let names = names(file);
+fn edges_of(model: &Model, probabilities: &[f64], weights: &[f64]) -> Vec<Edge> {
+    let names = names(model);
     let n = names.len();
-    let directed = file.model.kind() == Kind::Directed;
+    let directed = model.core().kind() == Kind::Directed;
     let pairs = (0..n).flat_map(|v| (0..if directed { n } else { v }).map(move |u| (u, v)));
     let mut edges: Vec<Edge> = pairs
         .filter(|(u, v)| u != v)
         // One tree has the edges it has.
-        .filter(|(u, v)| file.model.structure().is_none() || probabilities[v * n + u] > 0.0)
+        .filter(|(u, v)| !model.core().is_of_trees() || probabilities[v * n + u] > 0.0)
         .map(|(u, v)| Edge {
             ends: (u, v),
             from: names[u].clone(),
@@ -81,6 +111,7 @@ pub fn edges_of(file: &ModelFile, probabilities: &[f64], weights: &[f64]) -> Vec
 
 /// An edge that a tree may have, by the names of its columns; a root has no parent.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TreeEdge {
     /// Where it comes from.
     pub from: Option<String>,
@@ -93,7 +124,7 @@ pub struct TreeEdge {
 }
 
 /// The edges of a tree given the evidence, the most probable first.
-pub fn tree_edges(names: &[String], kind: Kind, found: &EdgePosterior) -> Vec<TreeEdge> {
+pub(crate) fn tree_edges(names: &[String], kind: Kind, found: &EdgePosterior) -> Vec<TreeEdge> {
     let n = names.len();
     let name = |v: usize| names[v].clone();
     let mut edges = Vec::new();

@@ -1,41 +1,68 @@
-//! Missing cells, and what fills them.
+//! Imputation: missing cells, and what fills them.
 
-use anyhow::Result;
-use everytree_core::data::{Schema, States, Variable};
-use everytree_core::infer::{AskedModel, Effort, Estimate, Evidence, InferError, Sampling, Search, seed_of};
-use everytree_read::{CellRules, FileFacts, ReadSettings, Row, Source, for_each_row};
+use crate::error::{Interrupted, Kind};
+use crate::input::Input;
+use crate::score::Unknown;
+use crate::{Dataset, Error, Model, Result};
+use everytree_core::data::{Missing, Schema, States, Table, Variable};
+use everytree_core::infer::{Effort, Estimate, Evidence, InferError, Inference, Sampling, Search, seed_of};
+use everytree_read::{CellRules, ReadSettings};
+use rayon::prelude::*;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Operations of enumeration for one row: a few milliseconds. Trees are faster than more of it.
 const OPERATIONS: f64 = 3e8;
 
-/// How cells are filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+/// How missing cells are filled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImputeMethod {
     /// The most probable way to complete the row.
+    #[default]
     Map,
-    /// One way by chance, as probable as the model says.
+    /// One way at random, as probable as the model says.
     Sample,
-    /// Each cell by itself: its most probable value; of columns of numbers, the value nearest to the mean.
+    /// Each cell alone: its most probable value; of columns of numbers, the value nearest to the mean.
     MeanState,
 }
 
-/// What is to be filled, and how.
-#[derive(Clone, Copy, Debug)]
-pub struct Imputation {
-    /// How.
-    pub how: How,
-    /// Is the probability of what fills a cell wanted too?
-    pub probabilities: bool,
-    /// Is a label that the model does not know passed over?
-    pub unknown_is_unobserved: bool,
-    /// Of everything random.
-    pub seed: u64,
+/// How the missing cells of a table are to be filled.
+///
+/// ```
+/// # use everytree::{Dataset, Fit, ImputeMethod};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().run(&data)?;
+/// let incomplete = Dataset::from_columns([("smoker", vec![Some("no")]), ("cough", vec![None])])?;
+/// let cells = model.imputation().method(ImputeMethod::Map).probabilities(true).cells(&incomplete)?.cells;
+/// assert_eq!((cells[0].row, cells[0].variable, cells[0].state), (0, 1, 0));
+/// assert!(cells[0].probability.unwrap().value > 0.8);
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Imputation<'a> {
+    model: &'a Model,
+    method: ImputeMethod,
+    probabilities: bool,
+    unknown: Unknown,
+    seed: u64,
+    read: ReadSettings,
+    stop: Option<&'a AtomicBool>,
+    on_row: Option<&'a (dyn Fn(usize) + Sync)>,
+}
+
+impl std::fmt::Debug for Imputation<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { method, probabilities, unknown, seed, .. } = self;
+        write!(f, "Imputation {{ {method:?}, {probabilities}, {unknown:?}, {seed} }}")
+    }
 }
 
 /// A row with missing cells.
-pub struct IncompleteRow {
-    /// Its number.
-    pub row: u64,
+struct IncompleteRow {
+    row: u64,
     codes: Vec<u16>,
     /// Variables whose cells were not observed.
     unobserved: Vec<usize>,
@@ -45,7 +72,8 @@ pub struct IncompleteRow {
 
 /// One filled cell.
 #[derive(Clone, Copy, Debug)]
-pub struct Filled {
+#[non_exhaustive]
+pub struct ImputedCell {
     /// Its row.
     pub row: u64,
     /// Its column.
@@ -56,12 +84,18 @@ pub struct Filled {
     pub probability: Option<Estimate>,
 }
 
-/// The holes of a table.
-pub struct IncompleteRows {
+/// What fills the missing cells of a table.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ImputedCells {
+    /// In the order of the rows.
+    pub cells: Vec<ImputedCell>,
+    /// Rows of the table.
+    pub rows: u64,
     /// Rows with cells to fill.
-    pub rows: Vec<IncompleteRow>,
-    /// What there was in the table.
-    pub facts: FileFacts,
+    pub incomplete_rows: usize,
+    /// Columns that the model does not know, and that were passed over.
+    pub ignored: Vec<String>,
     /// Of every column the missing cells that nothing can fill, because training had no value of it.
     pub never_seen: Vec<usize>,
 }
@@ -81,23 +115,118 @@ impl IncompleteRow {
     }
 }
 
-impl Imputation {
+impl<'a> Imputation<'a> {
+    pub(crate) fn new(model: &'a Model) -> Self {
+        Self {
+            model,
+            method: ImputeMethod::Map,
+            probabilities: false,
+            unknown: Unknown::Error,
+            seed: 0,
+            read: ReadSettings::default(),
+            stop: None,
+            on_row: None,
+        }
+    }
+
+    /// How cells are filled.
+    pub fn method(mut self, method: ImputeMethod) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// Says how probable what fills a cell is.
+    pub fn probabilities(mut self, probabilities: bool) -> Self {
+        self.probabilities = probabilities;
+        self
+    }
+
+    /// What becomes of a label that the model does not know; where it counts as missing it stays as it is.
+    pub fn unknown(mut self, unknown: Unknown) -> Self {
+        self.unknown = unknown;
+        self
+    }
+
+    /// Seed of everything random.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How text files are cut into fields.
+    pub fn read(mut self, read: ReadSettings) -> Self {
+        self.read = read;
+        self
+    }
+
+    /// Ends with an error soon after this is set.
+    pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// Who is told after every row, with the number of rows that are to be filled.
+    pub fn on_row(mut self, on_row: &'a (dyn Fn(usize) + Sync)) -> Self {
+        self.on_row = Some(on_row);
+        self
+    }
+
+    /// A copy of a dataset, in the states of the model, with its missing cells filled.
+    pub fn run(&self, data: &Dataset) -> Result<Dataset> {
+        let schema = self.model.schema();
+        let whole = crate::columns::as_schema(data, schema)?;
+        let mut table = Table::new(&schema.states());
+        let mut cells = self.cells(data)?.cells.into_iter().peekable();
+        let mut missing = Missing::default();
+        let mut codes = vec![0u16; whole.columns()];
+        for row in 0..whole.rows() {
+            (0..codes.len()).for_each(|v| codes[v] = whole.table().get(row, v) as u16);
+            let mut left = whole.missing().of(row).to_vec();
+            while let Some(cell) = cells.next_if(|cell| cell.row == row as u64) {
+                codes[cell.variable] = cell.state as u16;
+                left.retain(|v| *v != cell.variable);
+            }
+            missing.push(row, left);
+            table.push(&codes);
+        }
+        Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)
+    }
+
+    /// What fills the missing cells of a table.
+    pub fn cells<'t>(&self, table: impl Into<Input<'t>>) -> Result<ImputedCells> {
+        let (table, schema) = (table.into(), self.model.schema());
+        let inference = self.model.core().inference()?;
+        let mut found = self.incomplete_rows(table)?;
+        let cells: Result<Vec<Vec<ImputedCell>>> = found
+            .0
+            .par_iter()
+            .map(|row| {
+                if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                    return Err(Interrupted.into());
+                }
+                let filled = self.fill(schema, &inference, row);
+                if let Some(on_row) = self.on_row {
+                    on_row(found.0.len());
+                }
+                filled.map_err(|error| error.at(format!("{}: row {}", table.name(), row.row)))
+            })
+            .collect();
+        found.1.cells = cells?.concat();
+        Ok(found.1)
+    }
+
     /// Rows with cells to fill.
-    pub fn incomplete_rows(
-        &self,
-        source: Source<'_>,
-        schema: &Schema,
-        read: &ReadSettings,
-    ) -> Result<IncompleteRows> {
+    fn incomplete_rows(&self, table: Input<'_>) -> Result<(Vec<IncompleteRow>, ImputedCells)> {
+        let schema = self.model.schema();
         let rules = CellRules {
             missing_is_a_state: false,
-            unknown_is_unobserved: self.unknown_is_unobserved,
+            unknown_is_unobserved: self.unknown == Unknown::Unobserved,
             incomplete_rows: true,
         };
         let mut rows = Vec::new();
         let mut never_seen = vec![0usize; schema.variables.len()];
         let mut number = 0;
-        let mut take = |row: Row<'_>| {
+        let facts = table.for_each_row(schema, &self.read, rules, &mut |row| {
             let fillable = |v: &usize| !schema.variables[*v].states.is_empty();
             let (missing, lost): (Vec<usize>, Vec<usize>) =
                 row.unobserved.iter().copied().filter(|v| !row.unknown.contains(v)).partition(fillable);
@@ -108,71 +237,79 @@ impl Imputation {
             }
             number += 1;
             Ok(())
+        })?;
+        let incomplete_rows = rows.len();
+        let found = ImputedCells {
+            cells: Vec::new(),
+            rows: facts.rows,
+            incomplete_rows,
+            ignored: facts.ignored,
+            never_seen,
         };
-        let facts = for_each_row(source, schema, read, rules, &mut take)?;
-        Ok(IncompleteRows { rows, facts, never_seen })
+        Ok((rows, found))
     }
 
     /// What fills the cells of a row.
-    pub fn fill(&self, schema: &Schema, asked: &AskedModel<'_>, hole: &IncompleteRow) -> Result<Vec<Filled>> {
+    fn fill(
+        &self,
+        schema: &Schema,
+        inference: &Inference<'_>,
+        row: &IncompleteRow,
+    ) -> Result<Vec<ImputedCell>> {
         // Numbers of its own for every row.
-        let seed = seed_of(self.seed, hole.row);
-        let evidence = &hole.evidence(schema)?;
+        let seed = seed_of(self.seed, row.row);
+        let evidence = &row.evidence(schema)?;
         let effort = Effort {
             trees: 20_000,
             tolerance: Some(0.02),
             seed,
-            targets: &hole.missing,
+            targets: &row.missing,
             operations: OPERATIONS,
         };
-        let posterior = if self.probabilities || self.how == How::MeanState {
-            Some(asked.posterior(evidence, None, effort).map_err(explain)?)
+        let posterior = if self.probabilities || self.method == ImputeMethod::MeanState {
+            Some(inference.posterior(evidence, None, effort).map_err(explain)?)
         } else {
             None
         };
-        let row: Vec<u16> = match self.how {
-            How::Map => {
+        let filled: Vec<u16> = match self.method {
+            ImputeMethod::Map => {
                 let search = Search { trees: 64, climbs: 2, seed, operations: OPERATIONS };
-                let found = asked.most_probable(evidence, 1, search).map_err(explain)?;
+                let found = inference.most_probable(evidence, 1, search).map_err(explain)?;
                 found.into_iter().next().map(|best| best.row).unwrap_or_default()
             }
-            How::Sample => {
+            ImputeMethod::Sample => {
                 let sampling = Sampling { seed, operations: OPERATIONS };
-                asked.sample(evidence, 1, sampling).map_err(explain)?.0.swap_remove(0)
+                inference.sample(evidence, 1, sampling).map_err(explain)?.0.swap_remove(0)
             }
-            How::MeanState => {
-                let mut row = vec![0; asked.states().len()];
+            ImputeMethod::MeanState => {
+                let mut filled = vec![0; inference.states().len()];
                 if let Some(posterior) = &posterior {
-                    for &v in &hole.missing {
-                        row[v] = by_itself(&schema.variables[v], &posterior.states[v]);
+                    for &v in &row.missing {
+                        filled[v] = alone(&schema.variables[v], &posterior.states[v]);
                     }
                 }
-                row
+                filled
             }
         };
-        let filled = |&variable: &usize| {
-            let state = usize::from(row[variable]);
+        let cell = |&variable: &usize| {
+            let state = usize::from(filled[variable]);
             let probability =
                 posterior.as_ref().filter(|_| self.probabilities).map(|found| found.states[variable][state]);
-            Filled { row: hole.row, variable, state, probability }
+            ImputedCell { row: row.row, variable, state, probability }
         };
-        Ok(hole.missing.iter().map(filled).collect())
+        Ok(row.missing.iter().map(cell).collect())
     }
 }
 
-fn explain(error: InferError) -> anyhow::Error {
+fn explain(error: InferError) -> Error {
     match error {
-        InferError::Impossible | InferError::Unexplained { .. } => {
-            anyhow::anyhow!(
-                "its observed cells are impossible under this model: nothing can be said of the others"
-            )
-        }
+        InferError::Impossible | InferError::Unexplained { .. } => Kind::ImpossibleRow.into(),
         other => other.into(),
     }
 }
 
-/// The value of a cell by itself: of numbers the one nearest to the mean, else the most probable.
-fn by_itself(variable: &Variable, posterior: &[Estimate]) -> u16 {
+/// The value of a cell alone: of numbers the one nearest to the mean, else the most probable.
+fn alone(variable: &Variable, posterior: &[Estimate]) -> u16 {
     let numbers: Option<Vec<f64>> = match &variable.states {
         States::Integers(values) => Some(values.iter().map(|&value| value as f64).collect()),
         States::Reals(values) => Some(values.clone()),

@@ -1,68 +1,185 @@
 //! The log-likelihood of every row of a table, as it goes by.
 
-use anyhow::{Context, Result};
-use everytree_core::data::Schema;
+use crate::device::{Device, DeviceChoice, Scorer};
+use crate::error::Interrupted;
+use crate::input::Input;
+use crate::model::Effort;
+use crate::{Dataset, Model, Result};
 use everytree_core::data::Table;
-use everytree_core::infer::{AskedModel, Effort, Estimate, Evidence, InferError, seed_of};
-use everytree_read::{CellRules, FileFacts, Problem, ReadSettings, Row, Source, for_each_row};
+use everytree_core::infer::{self, Estimate, Evidence, InferError, Inference, seed_of};
+use everytree_read::{CellRules, FileFacts, ReadSettings, Row};
 use rayon::prelude::*;
+use serde::Deserialize;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use thiserror::Error;
 
 /// Rows at once: memory does not grow with the table.
-pub(crate) const CHUNK: usize = 2048;
+const CHUNK: usize = 2048;
 /// Rows at once on a device, which has more to do at a time.
 const DEVICE_CHUNK: usize = 1 << 15;
 
-/// How rows are scored.
+/// What becomes of a label that a model does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unknown {
+    /// An error that names the cell.
+    #[default]
+    Error,
+    /// The cell counts as missing.
+    Unobserved,
+}
+
+/// How the rows of a table are scored.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().run(&data)?;
+/// let mut worst = f64::INFINITY;
+/// model.scoring().seed(1).stream(&data, &mut |score| {
+///     worst = worst.min(score.value);
+///     Ok(())
+/// })?;
+/// assert!(worst < 0.0);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Scoring<'a> {
-    /// Is a missing cell the state "missing", where training had missing cells in its column?
-    pub missing_as_state: bool,
-    /// Is a label that the model does not know taken for a cell that was not observed?
-    pub unknown_is_unobserved: bool,
-    /// Standard error of the log-likelihood of an incomplete row that is good enough.
-    pub tolerance: f64,
-    /// Most trees for an incomplete row.
-    pub trees: usize,
-    /// Of the random trees.
-    pub seed: u64,
-    /// How text is read.
-    pub read: &'a ReadSettings,
-    /// Set by whoever wants it to end.
-    pub stop: Option<&'a AtomicBool>,
-    /// Who scores complete rows, if not the processor.
-    pub scorer: Option<&'a dyn CompleteRows>,
+    model: &'a Model,
+    missing_as_state: bool,
+    unknown: Unknown,
+    effort: Effort,
+    read: ReadSettings,
+    device: DeviceChoice,
+    stop: Option<&'a AtomicBool>,
+    note: Option<&'a (dyn Fn(String) + Sync)>,
 }
 
-/// Someone who scores complete rows beside the processor.
-pub trait CompleteRows: Sync {
-    /// Is there a device at work?
-    fn is_on_device(&self) -> bool;
-
-    /// The log-likelihood of every row, NaN where it is in doubt; nothing if all is left to the processor.
-    fn log_p(&self, table: &Table) -> Result<Option<Vec<f64>>>;
+impl fmt::Debug for Scoring<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { missing_as_state, unknown, effort, device, .. } = self;
+        write!(f, "Scoring {{ {missing_as_state}, {unknown:?}, {effort:?}, {device} }}")
+    }
 }
 
-/// Someone has asked to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("interrupted")]
-pub struct Interrupted;
+/// How likely the rows of a table are. It prints as mean and standard error.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Score {
+    /// The log-likelihood of every row in nats, of incomplete rows that of what was observed.
+    pub log_likelihoods: Vec<Estimate>,
+    /// Their mean.
+    pub mean: f64,
+    /// The standard error of the mean, if rows are independent draws.
+    pub standard_error: f64,
+}
 
-/// What there was in the table that was scored.
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.4} ± {:.4} nats a row", self.mean, self.standard_error)
+    }
+}
+
+/// What there was in a table that was streamed.
 #[derive(Clone, Debug)]
-pub struct Scored {
-    /// Rows, and columns that were passed over.
-    pub facts: FileFacts,
-    /// Rows with cells that were not observed.
+#[non_exhaustive]
+pub struct Streamed {
+    /// Rows.
+    pub rows: u64,
+    /// Columns that the model does not know, and that were passed over.
+    pub ignored: Vec<String>,
+    /// Rows with missing cells.
     pub incomplete: usize,
 }
 
-impl Scoring<'_> {
+impl Streamed {
+    pub(crate) fn of(facts: FileFacts, incomplete: usize) -> Self {
+        Self { rows: facts.rows, ignored: facts.ignored, incomplete }
+    }
+}
+
+impl<'a> Scoring<'a> {
+    pub(crate) fn new(model: &'a Model) -> Self {
+        Self {
+            model,
+            missing_as_state: false,
+            unknown: Unknown::Error,
+            effort: Effort { tolerance: 0.05, trees: 20_000, seed: 0 },
+            read: ReadSettings::default(),
+            device: DeviceChoice::Auto,
+            stop: None,
+            note: None,
+        }
+    }
+
+    /// Takes a missing cell for the state "missing", where training had missing cells in its column.
+    pub fn missing_as_state(mut self, missing_as_state: bool) -> Self {
+        self.missing_as_state = missing_as_state;
+        self
+    }
+
+    /// What becomes of a label that the model does not know.
+    pub fn unknown(mut self, unknown: Unknown) -> Self {
+        self.unknown = unknown;
+        self
+    }
+
+    /// The standard error of the log-likelihood of an incomplete row that is good enough.
+    pub fn tolerance(mut self, tolerance: f64) -> Self {
+        self.effort.tolerance = tolerance;
+        self
+    }
+
+    /// Most trees to draw for an incomplete row.
+    pub fn trees(mut self, trees: usize) -> Self {
+        self.effort.trees = trees;
+        self
+    }
+
+    /// Seed of the random trees.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.effort.seed = seed;
+        self
+    }
+
+    /// How text files are cut into fields.
+    pub fn read(mut self, read: ReadSettings) -> Self {
+        self.read = read;
+        self
+    }
+
+    /// Where complete rows are scored.
+    pub fn device(mut self, device: DeviceChoice) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Ends with an error soon after this is set.
+    pub fn stop(mut self, stop: &'a AtomicBool) -> Self {
+        self.stop = Some(stop);
+        self
+    }
+
+    /// Who hears what there is to say of the device.
+    pub fn note(mut self, note: &'a (dyn Fn(String) + Sync)) -> Self {
+        self.note = Some(note);
+        self
+    }
+
+    pub(crate) fn model(&self) -> &'a Model {
+        self.model
+    }
+
+    /// Are missing cells states?
+    pub(crate) fn takes_missing_as_state(&self) -> bool {
+        self.missing_as_state
+    }
+
     fn rules(&self) -> CellRules {
         CellRules {
             missing_is_a_state: self.missing_as_state,
-            unknown_is_unobserved: self.unknown_is_unobserved,
+            unknown_is_unobserved: self.unknown == Unknown::Unobserved,
             incomplete_rows: true,
         }
     }
@@ -76,73 +193,87 @@ impl Scoring<'_> {
     }
 
     /// What one row that is not complete may cost.
-    pub(crate) fn effort(&self, row: u64) -> Effort<'static> {
-        Effort {
-            trees: self.trees,
-            tolerance: Some(self.tolerance),
+    pub(crate) fn effort(&self, row: u64) -> infer::Effort<'static> {
+        infer::Effort {
+            trees: self.effort.trees,
+            tolerance: Some(self.effort.tolerance),
             // Numbers of its own for every row: errors do not add up.
-            seed: seed_of(self.seed, row),
+            seed: seed_of(self.effort.seed, row),
             // A millisecond or so of enumeration: trees are faster than more of it.
             operations: 1e8,
-            ..Effort::default()
+            ..infer::Effort::default()
         }
     }
 
-    /// Scores all rows, in order. Of a row that is not complete the score is the log-probability of what was observed.
-    pub fn score(
-        &self,
-        source: Source<'_>,
-        schema: &Schema,
-        asked: &AskedModel<'_>,
-        sink: &mut dyn FnMut(Estimate) -> Result<()>,
-    ) -> Result<Scored> {
-        let mut incomplete = 0;
-        let facts = self.chunks(source, schema, asked, &mut |chunk| {
-            incomplete += chunk.incomplete.len();
-            chunk.scores(asked, self)?.into_iter().try_for_each(&mut *sink)
+    /// Scores all rows of a dataset.
+    pub fn run(&self, data: &Dataset) -> Result<Score> {
+        let mut log_likelihoods = Vec::with_capacity(data.rows());
+        self.stream(data, &mut |score| {
+            log_likelihoods.push(score);
+            Ok(())
         })?;
-        Ok(Scored { facts, incomplete })
+        let rows = log_likelihoods.len() as f64;
+        let mean = log_likelihoods.iter().map(|score: &Estimate| score.value).sum::<f64>() / rows;
+        let squares: f64 = log_likelihoods.iter().map(|score| (score.value - mean).powi(2)).sum();
+        let standard_error = (squares / (rows - 1.0).max(1.0) / rows).sqrt();
+        Ok(Score { log_likelihoods, mean, standard_error })
+    }
+
+    /// Scores all rows of a table as it goes by, in order. Of a row with missing cells the score is the log-probability of what was
+    /// observed.
+    pub fn stream<'t>(
+        &self,
+        table: impl Into<Input<'t>>,
+        sink: &mut dyn FnMut(Estimate) -> Result<()>,
+    ) -> Result<Streamed> {
+        self.effort.check()?;
+        let quiet = |_: String| ();
+        let note: &(dyn Fn(String) + Sync) = self.note.unwrap_or(&quiet);
+        let choice = match self.device {
+            // Nothing for a GPU.
+            DeviceChoice::Auto if self.model.core().is_of_trees() => DeviceChoice::Cpu,
+            choice => choice,
+        };
+        let device = Device::find(choice, self.model.schema().variables.len(), &note)?;
+        let scorer = Scorer::new(&device, self.model.core(), note)?;
+        let inference = self.model.core().inference()?;
+        let mut incomplete = 0;
+        let at_once = if scorer.is_on_device() { DEVICE_CHUNK } else { CHUNK };
+        let facts = self.chunks(table.into(), at_once, &mut |chunk| {
+            incomplete += chunk.incomplete.len();
+            chunk.scores(&inference, Some(&scorer), self)?.into_iter().try_for_each(&mut *sink)
+        })?;
+        Ok(Streamed::of(facts, incomplete))
     }
 
     /// All rows, some at a time.
     pub(crate) fn chunks(
         &self,
-        source: Source<'_>,
-        schema: &Schema,
-        asked: &AskedModel<'_>,
+        table: Input<'_>,
+        at_once: usize,
         on_chunk: &mut dyn FnMut(&Chunk) -> Result<()>,
     ) -> Result<FileFacts> {
-        let mut chunk = Chunk { first: 0, rows: Table::new(asked.states()), incomplete: Vec::new() };
-        let at_once = match self.scorer {
-            Some(scorer) if scorer.is_on_device() => DEVICE_CHUNK,
-            _ => CHUNK,
-        };
-        let mut failed = None;
-        let read = for_each_row(source, schema, self.read, self.rules(), &mut |row| {
-            let taken = chunk.take(row, asked);
-            let full = chunk.rows.rows() == at_once;
-            let done =
-                taken.and_then(|()| if full { self.go_on().and_then(|()| on_chunk(&chunk)) } else { Ok(()) });
-            if full {
+        let schema = self.model.schema();
+        let states = schema.states();
+        let mut chunk = Chunk { first: 0, rows: Table::new(&states), incomplete: Vec::new() };
+        let facts = table.for_each_row(schema, &self.read, self.rules(), &mut |row| {
+            chunk.take(row, &states)?;
+            if chunk.rows.rows() == at_once {
+                self.go_on()?;
+                on_chunk(&chunk)?;
                 chunk.next();
             }
-            done.map_err(|error| {
-                failed = Some(error);
-                Problem::Format("not read any further".to_owned())
-            })
-        });
-        let name = || match source {
-            Source::File(path) => path.display().to_string(),
-            Source::Frame(frame) => frame.name.clone(),
-        };
-        if let Some(error) = failed {
-            return Err(error.context(name()));
-        }
-        let facts = read?;
+            Ok(())
+        })?;
         if chunk.rows.rows() > 0 {
-            on_chunk(&chunk).with_context(name)?;
+            self.go_on()?;
+            on_chunk(&chunk).map_err(|error| error.at(table.name()))?;
         }
         Ok(facts)
+    }
+
+    pub(crate) const fn chunk_size() -> usize {
+        CHUNK
     }
 }
 
@@ -157,10 +288,10 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    fn take(&mut self, row: Row<'_>, asked: &AskedModel<'_>) -> Result<()> {
+    fn take(&mut self, row: Row<'_>, states: &[usize]) -> Result<()> {
         // Of a row that is not complete the codes take a place, but are not looked at.
         if !row.unobserved.is_empty() {
-            let mut evidence = Evidence::none(asked.states());
+            let mut evidence = Evidence::none(states);
             for v in (0..row.codes.len()).filter(|v| !row.unobserved.contains(v)) {
                 evidence.set(v, &[row.codes[v].into()])?;
             }
@@ -177,26 +308,34 @@ impl Chunk {
     }
 
     /// The score of every row.
-    pub fn scores(&self, asked: &AskedModel<'_>, scoring: &Scoring<'_>) -> Result<Vec<Estimate>> {
-        let on_device = scoring.scorer.map(|scorer| scorer.log_p(&self.rows)).transpose()?.flatten();
+    pub fn scores(
+        &self,
+        inference: &Inference<'_>,
+        scorer: Option<&Scorer>,
+        scoring: &Scoring<'_>,
+    ) -> Result<Vec<Estimate>> {
+        let on_device = scorer.map(|scorer| scorer.log_p(&self.rows)).transpose()?.flatten();
         let scores = match on_device {
             Some(mut scores) => {
                 let doubtful: Vec<usize> = (0..scores.len()).filter(|&row| scores[row].is_nan()).collect();
                 if !doubtful.is_empty() {
-                    let again = asked.log_p(&self.rows.select(doubtful.iter().copied()))?;
+                    let again = inference.log_p(&self.rows.select(doubtful.iter().copied()))?;
                     doubtful.into_iter().zip(again).for_each(|(row, score)| scores[row] = score);
                 }
                 scores
             }
-            None => asked.log_p(&self.rows)?,
+            None => inference.log_p(&self.rows)?,
         };
         let mut scores: Vec<Estimate> = scores.into_iter().map(sure).collect();
         let of_one = |(place, evidence, _): &(usize, Evidence, Vec<usize>)| {
             scoring.go_on()?;
             let row = self.first + *place as u64;
-            match asked.log_evidence(evidence, scoring.effort(row)) {
+            match inference.log_evidence(evidence, scoring.effort(row)) {
                 Err(InferError::Impossible) => Ok((*place, sure(f64::NEG_INFINITY))),
-                other => Ok((*place, other.with_context(|| format!("row {row}"))?)),
+                other => {
+                    let found = other.map_err(|error| crate::Error::from(error).at(format!("row {row}")))?;
+                    Ok((*place, found))
+                }
             }
         };
         let estimates: Result<Vec<(usize, Estimate)>> = self.incomplete.par_iter().map(of_one).collect();

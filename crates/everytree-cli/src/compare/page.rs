@@ -41,10 +41,9 @@ fn curves(lines: &[Line]) -> Chart {
     let epochs = || lines.iter().flat_map(|line| &line.history);
     let best = epochs().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
     let series = |(colour, line): (usize, &Line)| {
-        let point =
-            |epoch: &everytree_core::learn::Epoch| (epoch.epoch as f64, (best - epoch.valid).max(LEAST));
+        let point = |epoch: &everytree::Epoch| (epoch.epoch as f64, (best - epoch.valid).max(LEAST));
         let points = line.history.iter().map(point).collect();
-        Series { name: line.contender.name().to_owned(), colour, points }
+        Series { name: line.family.clone(), colour, points }
     };
     Chart {
         title: "Validation through learning".to_owned(),

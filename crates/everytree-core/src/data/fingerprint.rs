@@ -1,7 +1,7 @@
 //! Numbers by which data are known again.
 
 /// A number that changes with any weight; 0 where there is none.
-pub fn fingerprint_of_weights(weights: &[f64]) -> u64 {
+pub(super) fn fingerprint_of_weights(weights: &[f64]) -> u64 {
     let mut hash = Fnv::new();
     weights.iter().for_each(|weight| hash.push(weight.to_bits()));
     if weights.is_empty() { 0 } else { hash.0 }

@@ -1,18 +1,21 @@
 //! Tables of data: columns with names, states and labels; rows of codes; missing values; row weights.
 //!
-//! A [`Schema`] says what a column can hold, and [`scan`] finds one from cells. A [`Table`] holds rows of codes, [`Missing`] which of
-//! its cells have no value, [`Unique`] the distinct rows with weights.
+//! A [`Dataset`] is a table with everything that belongs to it: a [`Schema`] (what a column can hold; [`scan`] finds one from
+//! cells), a [`Table`] of codes, [`Missing`] cells, and row weights. [`Unique`] are distinct rows with weights, which is what
+//! learning goes through.
 
 mod codes;
+mod dataset;
 mod fingerprint;
 mod missing;
 pub mod scan;
 mod schema;
+mod split;
 mod table;
 mod unique;
 
 pub use codes::{Codes, CodesError};
-pub use fingerprint::fingerprint_of_weights;
+pub use dataset::{Dataset, DatasetError};
 pub use missing::Missing;
 pub use schema::{Cell, Encoded, Encoder, Schema, States, Variable};
 pub(crate) use schema::{boolean, exact_number, number};

@@ -57,7 +57,7 @@ pub enum ScanError {
     /// Text with too many different values.
     #[error(
         "column {column:?} has {more}{states} different values, more than the {limit} allowed{why}; the tables of the \
-         model would take {memory}; leave the column out, or raise --max-states"
+         model would take {memory}; leave the column out, or raise `max_states`"
     )]
     TooManyStates {
         /// The column.
@@ -76,7 +76,7 @@ pub enum ScanError {
     /// Too many states of all columns together.
     #[error(
         "{states} states over all columns are too many: at most {limit}, for which the tables of the model take {memory}; \
-         the column with most is {column:?} ({most}); leave columns out, or cut numbers into fewer --bins"
+         the column with most is {column:?} ({most}); leave columns out, or cut numbers into fewer `bins`"
     )]
     TooManyInAll {
         /// How many.
@@ -93,7 +93,7 @@ pub enum ScanError {
     /// Numbers with too many different values, and bins are not wanted.
     #[error(
         "column {column:?} has {more}{states} different numbers, more than the {limit} allowed; cut it into bins with \
-         --bins {column}=8, or raise --max-states"
+         `bins = {column}=8`, or raise `max_states`"
     )]
     TooManyNumbers {
         /// The column.
@@ -106,7 +106,7 @@ pub enum ScanError {
         limit: usize,
     },
     /// Missing cells where they are refused.
-    #[error("column {column:?} has {cells} missing cell{s}; allow them with --missing category or --missing marginalise", s = if *cells == 1 { "" } else { "s" })]
+    #[error("column {column:?} has {cells} missing cell{s}; allow them with `missing = category` or `missing = marginalise`", s = if *cells == 1 { "" } else { "s" })]
     Missing {
         /// The column.
         column: String,
@@ -123,7 +123,7 @@ pub enum ScanError {
     },
     /// Nothing to learn about a column.
     #[error(
-        "column {column:?} has no value at all; leave it out, or take missing cells as a state with --missing category"
+        "column {column:?} has no value at all; leave it out, or take missing cells as a state with `missing = category`"
     )]
     NeverObserved {
         /// The column.
@@ -391,7 +391,7 @@ impl Scan {
                 let numbers = labels.iter().filter(|(text, _)| number(text).is_some()).count();
                 let why = match 2 * numbers > states && !column.typed_text {
                     true => format!(
-                        " (most are numbers, but {value:?} is not: if it means a missing cell, say so with --na)"
+                        " (most are numbers, but {value:?} is not: if it means a missing cell, say so with `na`)"
                     ),
                     false => String::new(),
                 };

@@ -42,7 +42,7 @@ pub enum States {
     Booleans([String; 2]),
     /// Whole numbers, rising.
     Integers(Vec<i64>),
-    /// Numbers, rising.
+    /// ParamsView, rising.
     Reals(Vec<f64>),
     /// Texts, in the order of their bytes.
     Texts(Vec<String>),

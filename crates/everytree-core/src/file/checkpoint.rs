@@ -2,15 +2,13 @@
 
 use super::atomic::write_atomically;
 use super::container::{Unpacked, pack};
+use super::flat::{numbers, with_room, without_room};
 use super::model::{FORMAT, TableFacts};
 use super::shape::Shape;
 use super::{ContentError, FileError};
 use crate::data::Schema;
-use crate::learn::{
-    Adam, Epoch, Family, Found, HowMany, MAX_COMPONENTS, Plan, Running, Search, Settings, Start, State,
-    Trial, Tried,
-};
-use crate::model::{MAX_HIDDEN, Model, Numbers, Pairs};
+use crate::learn::{Adam, Epoch, BestModel, Plan, Running, Search, State, Trial, TrialResult};
+use crate::model::{Family, HowMany, MAX_COMPONENTS, MAX_HIDDEN, Model, Pairs, Settings, Start};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +55,8 @@ struct Description {
 struct Story {
     plan: Plan,
     trial: Trial,
-    tried: Vec<Tried>,
+    #[serde(rename = "tried")]
+    results: Vec<TrialResult>,
     best: Option<Earlier>,
 }
 
@@ -70,13 +69,18 @@ struct Earlier {
 }
 
 impl Checkpoint {
+    /// Does it learn from rows with missing cells that are summed out?
+    pub fn has_missing_values(&self) -> bool {
+        self.search.running.as_ref().is_some_and(|running| running.state.memory.is_some())
+    }
+
     /// The bytes of the file; none where nothing is under way.
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let Running { trial, blocks, state } = self.search.running.as_ref()?;
         let best = self.search.best.as_ref();
         let model = Model::new(blocks.clone(), (*state.model).clone()).ok()?;
         let earlier =
-            |found: &Found| Earlier { shape: Shape::of(&found.model), history: found.history.clone() };
+            |found: &BestModel| Earlier { shape: Shape::of(&found.model), history: found.history.clone() };
         let description = Description {
             format: FORMAT,
             kind: "checkpoint".to_owned(),
@@ -93,21 +97,22 @@ impl Checkpoint {
             search: Some(Story {
                 plan: self.search.plan.clone(),
                 trial: *trial,
-                tried: self.search.tried.clone(),
+                results: self.search.results.clone(),
                 best: best.map(earlier),
             }),
         };
         let lists = [
-            ("parameters", Some(state.model.to_vec())),
-            ("best.parameters", Some(state.best.to_vec())),
-            ("average", (*state.average).clone()),
+            ("adam.means", Some(with_room(&state.model, &state.adam.means))),
+            ("adam.squares", Some(with_room(&state.model, &state.adam.squares))),
+            ("parameters", Some(numbers(&state.model))),
+            ("best.parameters", Some(numbers(&state.best))),
+            ("average", state.average.as_ref().as_ref().map(|average| with_room(&state.model, average))),
             ("expected", state.expected.clone()),
             ("filled", state.memory.clone()),
-            ("earlier.parameters", best.map(|found| found.model.mixture().to_vec())),
+            ("earlier.parameters", best.map(|found| numbers(found.model.mixture()))),
         ];
-        let mut tensors: Vec<(&str, &[f64])> =
-            vec![("adam.means", &state.adam.means), ("adam.squares", &state.adam.squares)];
-        tensors.extend(lists.iter().filter_map(|(name, list)| Some((*name, list.as_deref()?))));
+        let tensors: Vec<(&str, &[f64])> =
+            lists.iter().filter_map(|(name, list)| Some((*name, list.as_deref()?))).collect();
         Some(pack(serde_json::to_string(&description).expect("plain data"), &tensors))
     }
 
@@ -126,7 +131,7 @@ impl Checkpoint {
         if history.iter().enumerate().any(|(place, epoch)| epoch.epoch != place) {
             return Err(sense("the epochs of its history are not in order"));
         }
-        if shape.pairs == Some(Pairs::Tables) {
+        if shape.component.pairs == Some(Pairs::Tables) {
             return Err(sense("known tables are not learned"));
         }
         settings.check().map_err(|error| fit(error.to_string()))?;
@@ -136,14 +141,9 @@ impl Checkpoint {
         let states = blocks.states();
         let model = shape.mixture(&states, &unpacked.numbers("parameters")?)?;
         let best = shape.mixture(&states, &unpacked.numbers("best.parameters")?)?;
-        let length = model.size();
         let list = |name: &str| {
             let values = unpacked.numbers(name)?;
-            if values.len() == length {
-                Ok(values)
-            } else {
-                Err(fit(format!("{} entries in {name}", values.len())))
-            }
+            without_room(&model, &values).ok_or_else(|| fit(format!("{} entries in {name}", values.len())))
         };
         let adam =
             Adam { steps: description.steps, means: list("adam.means")?, squares: list("adam.squares")? };
@@ -154,9 +154,9 @@ impl Checkpoint {
         let state = State { model, best, adam, average, expected, memory, history };
         let story = match description.search {
             Some(story) => story,
-            None => Story::of_one_fit(shape.pairs.unwrap_or(Pairs::Lambda), settings.seed),
+            None => Story::of_one_fit(shape.component.pairs.unwrap_or(Pairs::Lambda), settings.seed),
         };
-        let trials = story.tried.iter().map(|tried| tried.trial).chain([story.trial]);
+        let trials = story.results.iter().map(|tried| tried.trial).chain([story.trial]);
         if trials.clone().any(|trial| story.plan.groupings.get(trial.grouping).is_none()) {
             return Err(sense("it tries a grouping of columns that is not in its plan"));
         }
@@ -168,11 +168,11 @@ impl Checkpoint {
         {
             return Err(sense("it tries an impossible number of components"));
         }
-        let hidden = story.tried.iter().map(|tried| tried.trial.hidden).chain([story.trial.hidden]);
+        let hidden = story.results.iter().map(|tried| tried.trial.hidden).chain([story.trial.hidden]);
         if hidden.chain([story.plan.hidden.most()]).any(|count| count > MAX_HIDDEN) {
             return Err(sense("it tries an impossible number of hidden states"));
         }
-        let earlier = story.best.map(|earlier| -> Result<Found, ContentError> {
+        let earlier = story.best.map(|earlier| -> Result<BestModel, ContentError> {
             earlier.shape.check()?;
             if earlier.history.is_empty() {
                 return Err(sense("its best fit so far has no epochs"));
@@ -181,12 +181,12 @@ impl Checkpoint {
             let mixture =
                 earlier.shape.mixture(&blocks.states(), &unpacked.numbers("earlier.parameters")?)?;
             let model = Model::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
-            Ok(Found { model, history: earlier.history })
+            Ok(BestModel { model, history: earlier.history })
         });
         let running = Running { trial: story.trial, blocks, state };
         let search = Search {
             plan: story.plan,
-            tried: story.tried,
+            results: story.results,
             best: earlier.transpose()?,
             running: Some(running),
         };
@@ -210,17 +210,17 @@ impl Checkpoint {
 impl Story {
     /// What the first format meant: one fit of the paper's family.
     fn of_one_fit(pairs: Pairs, seed: u64) -> Self {
-        let start = Start { family: Family::Moat, pairs, pseudo_rows: 1.0, random: false, seed };
+        let start = Start { family: Family::Moat, pairs, pseudocount: 1.0, random: false, seed };
         Self {
             plan: Plan {
                 groupings: vec![Vec::new()],
                 components: HowMany::Just(1),
                 hidden: HowMany::Just(1),
-                look: 1,
+                pilot_epochs: 1,
                 start,
             },
-            trial: Trial { grouping: 0, components: 1, hidden: 0, look: false },
-            tried: Vec::new(),
+            trial: Trial { grouping: 0, components: 1, hidden: 0, pilot: false },
+            results: Vec::new(),
             best: None,
         }
     }

@@ -5,6 +5,7 @@
 mod atomic;
 mod checkpoint;
 mod container;
+mod flat;
 mod model;
 mod shape;
 

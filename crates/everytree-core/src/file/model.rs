@@ -5,8 +5,9 @@ use super::container::{Unpacked, pack};
 use super::shape::Shape;
 use super::{ContentError, FileError};
 use crate::data::Schema;
-use crate::learn::{Epoch, Settings, Tried};
-use crate::model::{Learnable, Model};
+use crate::learn::{Epoch, TrialResult};
+use crate::model::{Learnable, Model, Settings};
+use crate::util::triangle;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -41,8 +42,8 @@ pub struct Provenance {
     /// What came out.
     pub results: Option<Results>,
     /// All fits of which this was the best.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tried: Vec<Tried>,
+    #[serde(default, rename = "tried", skip_serializing_if = "Vec::is_empty")]
+    pub trials: Vec<TrialResult>,
 }
 
 /// Enough to know a table again.
@@ -89,7 +90,7 @@ impl ModelFile {
         let shape = Shape::of(&self.model);
         let mut lists = shape.lists(self.model.mixture());
         if let Some(posteriors) = &self.edge_posteriors {
-            lists.push((shape.posterior_name(), posteriors.concat()));
+            lists.push((Shape::posterior_name(self.model.mixture()), posteriors.concat()));
         }
         let description = Description {
             format: FORMAT,
@@ -115,11 +116,14 @@ impl ModelFile {
         let mixture = shape.mixture_of_lists(&unpacked, &blocks.states())?;
         let n = mixture.states().len();
         let components = mixture.components().len();
-        let edge_posteriors = match unpacked.maybe(shape.posterior_name())? {
-            Some(list) if format == 1 => Some(vec![
-                below_the_diagonal(n, &list)
-                    .ok_or_else(|| fit(format!("{} posteriors of {} edges", list.len(), n * (n - 1) / 2)))?,
-            ]),
+        let edge_posteriors = match unpacked.maybe(Shape::posterior_name(&mixture))? {
+            // The first format listed edges one by one.
+            Some(list) if format == 1 && list.len() == triangle::pairs(n) => {
+                Some(vec![triangle::below_diagonal(n, &list)])
+            }
+            Some(list) if format == 1 => {
+                return Err(fit(format!("{} posteriors of {} edges", list.len(), triangle::pairs(n))));
+            }
             Some(list) if list.len() != components * n * n => {
                 return Err(fit(format!("{} posteriors of {} edges", list.len(), components * n * n)));
             }
@@ -141,17 +145,4 @@ impl ModelFile {
         let bytes = std::fs::read(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
         Self::from_bytes(&bytes).map_err(|what| FileError::Content { path: path.to_owned(), what })
     }
-}
-
-/// The first format listed edges one by one: {0,1}, {0,2}, {1,2} …
-fn below_the_diagonal(n: usize, edges: &[f64]) -> Option<Vec<f64>> {
-    if edges.len() != n * (n - 1) / 2 {
-        return None;
-    }
-    let mut matrix = vec![0.0; n * n];
-    for v in 1..n {
-        let first = v * (v - 1) / 2;
-        matrix[v * n..v * n + v].copy_from_slice(&edges[first..first + v]);
-    }
-    Some(matrix)
 }

@@ -4,21 +4,16 @@ use super::ContentError;
 use super::container::Unpacked;
 use crate::blocks::Blocks;
 use crate::forest::Tables;
-use crate::learn::MAX_COMPONENTS;
-use crate::model::{
-    Component, Directed, Learnable, Mixture, Moat, Model, Numbers, OneTree, Pairs, Structure,
-};
+use crate::model::{Component, ComponentShape, Family, MAX_COMPONENTS, Mixture, Model, Trees};
+use crate::spanning::Kind;
 use serde::{Deserialize, Serialize};
 
 /// Family, number of components, and blocks of columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Shape {
     family: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pairs: Option<Pairs>,
-    /// States of hidden variables.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    hidden: Option<usize>,
+    #[serde(flatten)]
+    pub component: ComponentShape,
     #[serde(default = "one")]
     components: usize,
     /// Of several columns; all others are by themselves.
@@ -48,12 +43,8 @@ impl Shape {
     pub fn of(model: &Model) -> Self {
         let blocks = model.blocks().combinations();
         Self {
-            family: model.family().to_owned(),
-            pairs: model.pairs(),
-            hidden: match model.structure() {
-                Some(Structure::Hidden(count)) => Some(count),
-                _ => None,
-            },
+            family: model.family_name().to_owned(),
+            component: model.shape(),
             components: model.mixture().components().len(),
             blocks: blocks
                 .into_iter()
@@ -64,22 +55,24 @@ impl Shape {
 
     /// Is there such a model at all?
     pub fn check(&self) -> Result<(), ContentError> {
-        let known = ["moat", "directed", "independent", "chow-liu", "mixture-of-trees", "hclt"];
-        if !known.contains(&self.family.as_str()) {
-            return Err(ContentError::Description(format!("unknown family {:?}", self.family)));
+        let sense = |what: String| Err(ContentError::Description(what));
+        let spec = self.family()?.spec();
+        if (spec.trees == Trees::OneLatent) != self.component.hidden.is_some() {
+            return sense("hidden states belong to families with latent variables".to_owned());
         }
-        if (self.family == "hclt") != self.hidden.is_some() {
-            return Err(ContentError::Description("hidden states belong to the family hclt".to_owned()));
-        }
-        if (self.family == "moat") != self.pairs.is_some() {
-            return Err(ContentError::Description("pair tables belong to the family moat".to_owned()));
+        if spec.pair_tables != self.component.pairs.is_some() {
+            return sense("pair tables belong to families with a choice of them".to_owned());
         }
         if !(1..=MAX_COMPONENTS).contains(&self.components) {
             let found = self.components;
-            let what = format!("{found} components; from 1 to {MAX_COMPONENTS} are possible");
-            return Err(ContentError::Description(what));
+            return sense(format!("{found} components; from 1 to {MAX_COMPONENTS} are possible"));
         }
         Ok(())
+    }
+
+    fn family(&self) -> Result<Family, ContentError> {
+        let unknown = || ContentError::Description(format!("unknown family {:?}", self.family));
+        Family::in_file(&self.family).ok_or_else(unknown)
     }
 
     /// The blocks, of columns with so many states each.
@@ -88,26 +81,6 @@ impl Shape {
         let groups: Vec<_> =
             self.blocks.iter().map(|block| (block.columns.clone(), block.combinations.clone())).collect();
         Blocks::from_combinations(states, &groups).map_err(fit)
-    }
-
-    fn component(&self, states: Vec<usize>, parameters: Vec<f64>) -> Result<Component, ContentError> {
-        match (self.pairs, self.structure()) {
-            (Some(pairs), _) => Moat::from_parameters(states, pairs, parameters).map(Component::Moat),
-            (_, Some(structure)) => {
-                OneTree::from_parameters(states, structure, parameters).map(Component::Tree)
-            }
-            _ => Directed::from_parameters(states, parameters).map(Component::Directed),
-        }
-        .map_err(fit)
-    }
-
-    /// Of families of one tree.
-    fn structure(&self) -> Option<Structure> {
-        match (self.family.as_str(), self.hidden) {
-            ("independent", _) => Some(Structure::Independent),
-            ("chow-liu" | "mixture-of-trees", _) => Some(Structure::ChowLiu),
-            (_, hidden) => hidden.map(Structure::Hidden),
-        }
     }
 
     /// A mixture over blocks with so many states each, from all its parameters in one list.
@@ -119,40 +92,33 @@ impl Shape {
             return Err(fit(format!("{found} parameters cannot be those of {components} components")));
         }
         let one = size / self.components;
-        let components: Result<Vec<_>, _> = (0..self.components)
-            .map(|k| self.component(states.to_vec(), parameters[k * one..(k + 1) * one].to_vec()))
+        let family = self.family()?;
+        let components: Result<Vec<Component>, _> = (0..self.components)
+            .map(|k| family.from_numbers(states, &self.component, &parameters[k * one..(k + 1) * one]))
             .collect();
         let log_shares = if shares > 0 { parameters[size..].to_vec() } else { vec![0.0] };
-        Mixture::with_log_shares(components?, log_shares).map_err(fit)
-    }
-
-    /// The names of the lists of parameters.
-    fn names(&self) -> &'static [&'static str] {
-        match self.pairs {
-            Some(Pairs::Tables) => &["edges.weight", "margins.probability", "pairs.probability"],
-            Some(Pairs::Lambda) => &["edges.log_weight", "margins.logit", "pairs.frechet_logit"],
-            Some(Pairs::Sinkhorn) => &["edges.log_weight", "margins.logit", "pairs.log_matrix"],
-            None if self.structure().is_some() => &["tree.parent", "tables.logit"],
-            None => &["parents.log_weight", "tables.logit"],
-        }
+        Mixture::with_log_mixing_weights(components.map_err(fit)?, log_shares).map_err(fit)
     }
 
     /// The name of what rows say about edges.
-    pub fn posterior_name(&self) -> &'static str {
-        if self.pairs.is_some() { "edges.posterior" } else { "parents.posterior" }
+    pub fn posterior_name(mixture: &Mixture<Component>) -> &'static str {
+        match mixture.components()[0].kind() {
+            Kind::Undirected => "edges.posterior",
+            Kind::Directed => "parents.posterior",
+        }
     }
 
     /// All parameters as named lists: component after component in each.
     pub fn lists(&self, mixture: &Mixture<Component>) -> Vec<(&'static str, Vec<f64>)> {
-        let mut lists: Vec<(&'static str, Vec<f64>)> =
-            self.names().iter().map(|name| (*name, Vec::new())).collect();
+        let names = mixture.components()[0].family().list_names(&self.component);
+        let mut lists: Vec<(&'static str, Vec<f64>)> = names.iter().map(|name| (*name, Vec::new())).collect();
         for component in mixture.components() {
-            for ((_, list), part) in lists.iter_mut().zip(parts(component)) {
-                list.extend_from_slice(part);
+            for ((_, list), part) in lists.iter_mut().zip(component.lists()) {
+                list.extend_from_slice(&part);
             }
         }
         if self.components > 1 {
-            lists.push((SHARES, mixture.log_shares().to_vec()));
+            lists.push((SHARES, mixture.log_mixing_weights().to_vec()));
         }
         lists
     }
@@ -163,8 +129,8 @@ impl Shape {
         unpacked: &Unpacked<'_>,
         states: &[usize],
     ) -> Result<Mixture<Component>, ContentError> {
-        let lists: Result<Vec<Vec<f64>>, _> =
-            self.names().iter().map(|name| unpacked.numbers(name)).collect();
+        let names = self.family()?.list_names(&self.component);
+        let lists: Result<Vec<Vec<f64>>, _> = names.iter().map(|name| unpacked.numbers(name)).collect();
         let lists = lists?;
         if let Some(list) = lists.iter().find(|list| !list.len().is_multiple_of(self.components)) {
             let (found, components) = (list.len(), self.components);
@@ -185,19 +151,5 @@ impl Shape {
             parameters.extend(shares);
         }
         self.mixture(states, &parameters)
-    }
-}
-
-/// The parameters of a component, list by list.
-fn parts(component: &Component) -> Vec<&[f64]> {
-    let n = component.states().len();
-    let all = component.pieces()[0];
-    match component {
-        Component::Moat(moat) => {
-            let [margins, pairs] = moat.sections();
-            vec![&all[..margins], &all[margins..pairs], &all[pairs..]]
-        }
-        Component::Directed(_) => vec![&all[..n * n], &all[n * n..]],
-        Component::Tree(tree) => vec![&all[..tree.section()], &all[tree.section()..]],
     }
 }

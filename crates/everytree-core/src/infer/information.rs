@@ -11,9 +11,9 @@ use super::one_tree::Told;
 use super::proposal::Proposal;
 use super::query::{Effort, Method};
 use super::sample::Sampling;
-use super::whole::AskedModel;
+use super::whole::Inference;
 use crate::data::Table;
-use crate::model::{AskedComponent, Density, EdgeTables, ModelError};
+use crate::model::{ComponentInference, Density, EdgeTables, ModelError};
 use crate::util::choose;
 use crate::util::{seed_of, stream};
 use rand::RngExt;
@@ -24,7 +24,7 @@ const FIRST: usize = 1024;
 /// Trees of one stream of random numbers.
 const CHUNK: usize = 32;
 
-impl AskedModel<'_> {
+impl Inference<'_> {
     /// The entropy of the model in nats. Of the effort, `trees` bounds the random rows.
     pub fn entropy(&self, effort: Effort<'_>) -> Result<Estimate, InferError> {
         if self.enumerable(effort) {
@@ -45,7 +45,7 @@ impl AskedModel<'_> {
     /// rules out what this does not. A row of this is one of the other after `translate`.
     pub fn divergence(
         &self,
-        other: &AskedModel<'_>,
+        other: &Inference<'_>,
         translate: &dyn Fn(&[u16]) -> Vec<u16>,
         effort: Effort<'_>,
     ) -> Result<Estimate, InferError> {
@@ -116,7 +116,7 @@ fn mean_of(values: &[f64]) -> Estimate {
     Estimate { value, standard_error: (squares / (count - 1.0).max(1.0) / count).sqrt() }
 }
 
-impl AskedModel<'_> {
+impl Inference<'_> {
     /// The mutual information of two columns under the model, in nats.
     ///
     /// # Panics
@@ -137,8 +137,8 @@ impl AskedModel<'_> {
             .parts
             .iter()
             .map(|part| match part {
-                AskedComponent::Trees(density) => Some(&**density),
-                AskedComponent::Tree(_) => None,
+                ComponentInference::AllTrees(density) => Some(&**density),
+                ComponentInference::OneTree(_) => None,
             })
             .collect();
         let Some(densities) = densities else {
@@ -175,7 +175,7 @@ impl AskedModel<'_> {
         let asked_for = pair.asked_for();
         let width = states[asked_for];
         for (part, share) in self.mixed.parts.iter().zip(&self.mixed.log_shares) {
-            let AskedComponent::Tree(tree) = part else { continue };
+            let ComponentInference::OneTree(tree) = part else { continue };
             let own = tree.offsets()[asked_for]..tree.offsets()[asked_for + 1];
             for (evidence, line) in pair.in_turn(&states).iter().zip(joint.chunks_exact_mut(width)) {
                 let mut told = Told::new(tree, evidence);
@@ -201,7 +201,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(asked: &AskedModel<'_>, u: usize, v: usize) -> Self {
+    fn new(asked: &Inference<'_>, u: usize, v: usize) -> Self {
         let places = asked.blocks.places();
         let block = |column: usize| &asked.blocks.blocks()[places[column].0];
         let (k_u, k_v) = (asked.columns[u], asked.columns[v]);
@@ -304,7 +304,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// The joint distributions of two columns under random trees.
 struct Joints<'a> {
-    asked: &'a AskedModel<'a>,
+    asked: &'a Inference<'a>,
     /// The components.
     densities: Vec<&'a dyn Density>,
     /// The prior of each component.

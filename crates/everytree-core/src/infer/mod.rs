@@ -37,7 +37,7 @@ pub use query::{
 };
 pub use sample::{Drawn, Sampling, sample};
 pub use semiring::FieldModel;
-pub use whole::AskedModel;
+pub use whole::Inference;
 
 use crate::model::ModelError;
 use crate::spanning::RateError;

@@ -12,7 +12,7 @@ use super::proposal::Proposal;
 use super::query::{A_SECOND, Method};
 use super::{InferError, exact};
 use crate::data::Table;
-use crate::model::{AskedComponent, Density, Likelihood};
+use crate::model::{ComponentInference, Density, Likelihood};
 use crate::spanning::FreshTrees;
 use crate::util::{seed_of, stream};
 use rand_pcg::Pcg64;
@@ -215,11 +215,11 @@ impl<D: Density + ?Sized> Proposes for AllTrees<'_, D> {
     }
 }
 
-impl Proposes for AskedComponent<'_> {
+impl Proposes for ComponentInference<'_> {
     fn first(&self, evidence: &Evidence, search: Search) -> Result<Vec<Vec<u16>>, InferError> {
         match self {
-            Self::Trees(density) => AllTrees(&**density).first(evidence, search),
-            Self::Tree(tree) => {
+            Self::AllTrees(density) => AllTrees(&**density).first(evidence, search),
+            Self::OneTree(tree) => {
                 let mut told = Told::new(tree, evidence);
                 let mut rng = stream(search.seed, "rows of one tree", 0);
                 let mut rows: Vec<Vec<u16>> = (0..search.trees).map_while(|_| told.draw(&mut rng)).collect();
@@ -231,9 +231,9 @@ impl Proposes for AskedComponent<'_> {
 
     fn next(&self, row: &[u16], evidence: &Evidence, rng: &mut Pcg64) -> Result<Vec<Vec<u16>>, InferError> {
         match self {
-            Self::Trees(density) => AllTrees(&**density).next(row, evidence, rng),
+            Self::AllTrees(density) => AllTrees(&**density).next(row, evidence, rng),
             // One tree has nothing to say about a row that it did not say before.
-            Self::Tree(tree) => {
+            Self::OneTree(tree) => {
                 let told = Told::new(tree, evidence);
                 Ok((0..CHUNK).map_while(|_| told.draw(rng)).collect())
             }
@@ -242,12 +242,12 @@ impl Proposes for AskedComponent<'_> {
 }
 
 /// How many of the best rows are certain to be the best: all where every row is looked at; the first where one tree says it.
-pub(crate) fn proven(parts: &[AskedComponent<'_>], evidence: &Evidence, search: Search) -> usize {
+pub(crate) fn proven(parts: &[ComponentInference<'_>], evidence: &Evidence, search: Search) -> usize {
     if Method::affordable(evidence, search.operations) == Method::Exact {
         return usize::MAX;
     }
     match parts {
-        [AskedComponent::Tree(tree)] if tree.observed() == tree.tree().len() => 1,
+        [ComponentInference::OneTree(tree)] if tree.observed() == tree.tree().len() => 1,
         _ => 0,
     }
 }

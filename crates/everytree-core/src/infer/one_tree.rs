@@ -6,31 +6,17 @@ use super::evidence::Evidence;
 use super::measure::{Functions, Measure};
 use super::messages::Messages;
 use super::query::{Found, Method};
-use crate::model::{EdgeTables, OneTreeReady};
+use crate::model::{EdgeTables, TreeModel};
 use crate::util::stream;
 use rayon::prelude::*;
 
 /// Rows of one stream of random numbers.
 const CHUNK: usize = 64;
 
-impl EdgeTables for OneTreeReady {
-    fn offsets(&self) -> &[usize] {
-        OneTreeReady::offsets(self)
-    }
-
-    fn given(&self, _: usize, a: usize, v: usize) -> &[f64] {
-        self.line(v, a)
-    }
-
-    fn root(&self, v: usize) -> &[f64] {
-        self.line(v, 0)
-    }
-}
-
 /// One tree with evidence.
 pub(crate) struct Told<'a> {
-    tree: &'a OneTreeReady,
-    messages: Messages<'a, OneTreeReady>,
+    tree: &'a TreeModel,
+    messages: Messages<'a, TreeModel>,
     /// Of all variables: of hidden ones nothing is known.
     evidence: Evidence,
     log_evidence: f64,
@@ -38,7 +24,7 @@ pub(crate) struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    pub fn new(tree: &'a OneTreeReady, evidence: &Evidence) -> Self {
+    pub fn new(tree: &'a TreeModel, evidence: &Evidence) -> Self {
         let evidence = evidence.with_more(tree.states());
         let mut messages = Messages::new(tree);
         let log_evidence = messages.collect(tree.tree(), &evidence);
@@ -73,7 +59,7 @@ impl<'a> Told<'a> {
 
 /// Means of functions, as of random trees, but exact.
 pub(super) fn means(
-    tree: &OneTreeReady,
+    tree: &TreeModel,
     evidence: &Evidence,
     functions: Functions<'_>,
 ) -> Result<Found, InferError> {
@@ -85,7 +71,7 @@ pub(super) fn means(
     let values = match (functions.measure, functions.projection) {
         (Measure::Posterior | Measure::Row, None) => told.posterior().to_vec(),
         (Measure::Posterior | Measure::Row, Some(projection)) => projection.of(told.posterior()),
-        (Measure::Edges, _) => tree.edges(tree.observed()),
+        (Measure::Edges, _) => tree.edges(),
         (Measure::Nothing, _) => Vec::new(),
     };
     let exact = |value: f64| Estimate { value, standard_error: 0.0 };
@@ -101,7 +87,7 @@ pub(super) fn means(
 
 /// Rows by chance, independent and exact.
 pub(super) fn sample(
-    tree: &OneTreeReady,
+    tree: &TreeModel,
     evidence: &Evidence,
     count: usize,
     seed: u64,

@@ -11,42 +11,42 @@ use super::query::{self, Effort, Found, Method};
 use super::sample::{self, Drawn, Sampling};
 use super::{InferError, exact};
 use crate::data::Codes;
-use crate::model::{AskedComponent, Density, Likelihood, ModelError};
+use crate::model::{ComponentInference, Density, Likelihood, ModelError};
 use crate::spanning::{FreshTrees, Kind};
 use rand::Rng;
 
 /// Trees of a first look.
 const LOOK: usize = 256;
 
-impl Likelihood for AskedComponent<'_> {
+impl Likelihood for ComponentInference<'_> {
     fn states(&self) -> &[usize] {
         match self {
-            Self::Trees(density) => Density::states(&**density),
-            Self::Tree(tree) => &tree.states()[..tree.observed()],
+            Self::AllTrees(density) => Density::states(&**density),
+            Self::OneTree(tree) => &tree.states()[..tree.observed()],
         }
     }
 
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
         match self {
-            Self::Trees(density) => Density::log_p(&**density, codes, out),
-            Self::Tree(tree) => Ok(tree.checked_log_p(codes, out)?),
+            Self::AllTrees(density) => Density::log_p(&**density, codes, out),
+            Self::OneTree(tree) => Ok(tree.log_p(codes, out)?),
         }
     }
 }
 
-impl AskedComponent<'_> {
+impl ComponentInference<'_> {
     pub(super) fn kind(&self) -> Kind {
         match self {
-            Self::Trees(density) => density.kind(),
-            Self::Tree(_) => Kind::Directed,
+            Self::AllTrees(density) => density.kind(),
+            Self::OneTree(_) => Kind::Directed,
         }
     }
 
     /// The probability of the evidence as far as a first look tells; `-inf` where nothing explains it.
     pub(super) fn look(&self, evidence: &Evidence, operations: f64, seed: u64) -> Result<f64, InferError> {
         match self {
-            Self::Tree(tree) => Ok(Told::new(tree, evidence).log_evidence()),
-            Self::Trees(density) => {
+            Self::OneTree(tree) => Ok(Told::new(tree, evidence).log_evidence()),
+            Self::AllTrees(density) => {
                 let density = &**density;
                 if Method::affordable(evidence, operations) == Method::Exact {
                     return Ok(exact::log_evidence(density, evidence)?);
@@ -67,8 +67,8 @@ impl AskedComponent<'_> {
         seed: u64,
     ) -> Result<f64, InferError> {
         match self {
-            Self::Trees(density) => log_mean_weight(&**density, evidence, trees, seed),
-            Self::Tree(tree) => Ok(Told::new(tree, evidence).log_evidence()),
+            Self::AllTrees(density) => log_mean_weight(&**density, evidence, trees, seed),
+            Self::OneTree(tree) => Ok(Told::new(tree, evidence).log_evidence()),
         }
     }
 
@@ -80,8 +80,8 @@ impl AskedComponent<'_> {
         effort: Effort<'_>,
     ) -> Result<Found, InferError> {
         match self {
-            Self::Trees(density) => query::means(&**density, evidence, functions, method, effort),
-            Self::Tree(tree) => one_tree::means(tree, evidence, functions),
+            Self::AllTrees(density) => query::means(&**density, evidence, functions, method, effort),
+            Self::OneTree(tree) => one_tree::means(tree, evidence, functions),
         }
     }
 
@@ -91,8 +91,8 @@ impl AskedComponent<'_> {
         effort: Effort<'_>,
     ) -> Result<Estimate, InferError> {
         match self {
-            Self::Trees(density) => query::log_evidence(&**density, evidence, effort),
-            Self::Tree(tree) => match Told::new(tree, evidence).log_evidence() {
+            Self::AllTrees(density) => query::log_evidence(&**density, evidence, effort),
+            Self::OneTree(tree) => match Told::new(tree, evidence).log_evidence() {
                 f64::NEG_INFINITY => Err(InferError::Impossible),
                 value => Ok(Estimate { value, standard_error: 0.0 }),
             },
@@ -106,28 +106,30 @@ impl AskedComponent<'_> {
         sampling: Sampling,
     ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
         match self {
-            Self::Trees(density) => sample::sample(&**density, evidence, count, sampling),
-            Self::Tree(tree) => Ok((one_tree::sample(tree, evidence, count, sampling.seed)?, Drawn::Exactly)),
+            Self::AllTrees(density) => sample::sample(&**density, evidence, count, sampling),
+            Self::OneTree(tree) => {
+                Ok((one_tree::sample(tree, evidence, count, sampling.seed)?, Drawn::Exactly))
+            }
         }
     }
 }
 
 /// Rows that go on from one to the next: given a tree that explains the row, a new row given the tree and the evidence.
 pub(crate) struct Walk<'a> {
-    part: &'a AskedComponent<'a>,
+    part: &'a ComponentInference<'a>,
     /// Of all trees: messages, room for trees, and rates.
     trees: Option<(Messages<'a>, FreshTrees, Vec<f64>)>,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(part: &'a AskedComponent<'a>) -> Self {
+    pub fn new(part: &'a ComponentInference<'a>) -> Self {
         let trees = match part {
-            AskedComponent::Trees(density) => {
+            ComponentInference::AllTrees(density) => {
                 let n = Density::states(&**density).len();
                 let trees = FreshTrees::new(density.kind(), n);
                 Some((Messages::new(density.tables()), trees, density.rates().to_vec()))
             }
-            AskedComponent::Tree(_) => None,
+            ComponentInference::OneTree(_) => None,
         };
         Self { part, trees }
     }
@@ -141,7 +143,7 @@ impl<'a> Walk<'a> {
         rng: &mut impl Rng,
     ) -> Result<Vec<u16>, InferError> {
         match (self.part, &mut self.trees) {
-            (AskedComponent::Trees(density), Some((messages, trees, rates))) => {
+            (ComponentInference::AllTrees(density), Some((messages, trees, rates))) => {
                 for _ in 0..steps {
                     density.rates_at(&row, rates);
                     let tree = match trees.draw(rates, rng) {
@@ -157,7 +159,7 @@ impl<'a> Walk<'a> {
                 Ok(row)
             }
             // One tree forgets the row at once.
-            (AskedComponent::Tree(tree), _) => Ok(Told::new(tree, known).draw(rng).unwrap_or(row)),
+            (ComponentInference::OneTree(tree), _) => Ok(Told::new(tree, known).draw(rng).unwrap_or(row)),
             _ => unreachable!("made above"),
         }
     }

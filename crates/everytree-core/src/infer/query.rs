@@ -29,6 +29,18 @@ pub enum Method {
 }
 
 impl Method {
+    /// As text, such as `block-gibbs`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Importance => "importance",
+            Self::Collapsed => "collapsed",
+            Self::Tilted => "tilted",
+            Self::Gibbs => "gibbs",
+            Self::BlockGibbs => "block-gibbs",
+        }
+    }
+
     /// Enumeration where it takes no more than so many operations, else random trees that lean towards the evidence.
     pub fn within<D: Density + ?Sized>(_: &D, evidence: &Evidence, operations: f64) -> Method {
         Self::affordable(evidence, operations)

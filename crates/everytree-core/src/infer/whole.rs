@@ -18,7 +18,7 @@ use super::sample::{Drawn, Sampling};
 use crate::blocks::Blocks;
 use crate::data::Codes;
 use crate::data::Table;
-use crate::model::{AskedComponent, Density, Likelihood, Model, ModelError};
+use crate::model::{ComponentInference, Density, Likelihood, Model, ModelError};
 use crate::spanning::Kind;
 use crate::util::offsets;
 use crate::util::{choose, log_sum, shares};
@@ -26,7 +26,7 @@ use crate::util::{seed_of, stream};
 use rand::RngExt;
 
 /// A model made ready to be asked about its columns.
-pub struct AskedModel<'a> {
+pub struct Inference<'a> {
     pub(super) blocks: Blocks,
     /// The number of states of every column.
     pub(super) columns: Vec<usize>,
@@ -35,7 +35,7 @@ pub struct AskedModel<'a> {
 
 /// Densities over blocks, mixed.
 pub(super) struct Mixed<'a> {
-    pub parts: Vec<AskedComponent<'a>>,
+    pub parts: Vec<ComponentInference<'a>>,
     /// Logarithms of shares that add up to 1.
     pub log_shares: Vec<f64>,
 }
@@ -73,23 +73,23 @@ impl Likelihood for Mixed<'_> {
 
 impl Model {
     /// Everything that questions need, computed once.
-    pub fn asked(&self) -> Result<AskedModel<'_>, ModelError> {
+    pub fn inference(&self) -> Result<Inference<'_>, ModelError> {
         let parts: Result<Vec<_>, _> =
-            self.mixture().components().iter().map(|component| component.asked()).collect();
-        Ok(AskedModel::of(self.blocks().clone(), parts?, &self.mixture().shares()))
+            self.mixture().components().iter().map(|component| component.inference()).collect();
+        Ok(Inference::of(self.blocks().clone(), parts?, &self.mixture().mixing_weights()))
     }
 }
 
-impl<'a> AskedModel<'a> {
+impl<'a> Inference<'a> {
     /// Densities over blocks of columns, with shares that add up to 1.
     ///
     /// # Panics
     /// When there is not one share for each, or they are about other blocks.
     pub fn new(blocks: Blocks, parts: Vec<Box<dyn Density + 'a>>, shares: &[f64]) -> Self {
-        Self::of(blocks, parts.into_iter().map(AskedComponent::Trees).collect(), shares)
+        Self::of(blocks, parts.into_iter().map(ComponentInference::AllTrees).collect(), shares)
     }
 
-    fn of(blocks: Blocks, parts: Vec<AskedComponent<'a>>, shares: &[f64]) -> Self {
+    fn of(blocks: Blocks, parts: Vec<ComponentInference<'a>>, shares: &[f64]) -> Self {
         assert_eq!(parts.len(), shares.len(), "one share for each");
         assert!(parts.iter().all(|part| part.states() == blocks.states()), "of these blocks");
         let log_shares = shares.iter().map(|share| share.ln()).collect();
@@ -221,7 +221,7 @@ impl Mixed<'_> {
     /// The logarithm of `π_k P_k(e)` of every component, as far as a first look tells; `-inf` where nothing explains it.
     fn look(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Vec<f64>, InferError> {
         let operations = effort.operations / self.parts.len() as f64;
-        let one = |(k, part): (usize, &AskedComponent<'_>)| {
+        let one = |(k, part): (usize, &ComponentInference<'_>)| {
             part.look(evidence, operations, seed_of(effort.seed, k as u64))
         };
         let logs: Result<Vec<f64>, _> = self.parts.iter().enumerate().map(one).collect();
@@ -268,7 +268,7 @@ impl Mixed<'_> {
             return part.means(evidence, functions, method, effort);
         }
         let mut answers: Vec<(f64, Found)> = Vec::new();
-        let mut asked: Vec<(&AskedComponent<'_>, Effort<'_>)> = Vec::new();
+        let mut asked: Vec<(&ComponentInference<'_>, Effort<'_>)> = Vec::new();
         let mut refused = InferError::Impossible;
         for ((part, share), own) in
             self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?)

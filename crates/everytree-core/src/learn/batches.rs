@@ -1,16 +1,7 @@
 //! Which rows come together: an order for every epoch, equal rows computed once.
 
 use crate::data::{Table, Unique};
-use crate::util::stream;
-use rand::RngExt;
-use rand_pcg::Pcg64;
-
-/// Fisher and Yates.
-fn shuffle(places: &mut [u32], rng: &mut Pcg64) {
-    for i in (1..places.len()).rev() {
-        places.swap(i, rng.random_range(0..=i));
-    }
-}
+use crate::util::{shuffle, stream};
 
 /// The rows of an epoch in the order in which they are taken.
 pub(crate) fn order(data: &Unique, seed: u64, epoch: usize) -> Vec<u32> {
@@ -69,29 +60,6 @@ impl Batch {
     }
 }
 
-/// Rows to learn from and rows to validate with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Split {
-    /// To learn from, in order.
-    pub train: Vec<usize>,
-    /// To validate with, in order.
-    pub valid: Vec<usize>,
-}
-
-/// Holds out a fraction of `rows` rows by chance; at least one on either side, where there are two.
-pub fn split(rows: usize, fraction: f64, seed: u64) -> Split {
-    let mut places: Vec<u32> = (0..rows as u32).collect();
-    shuffle(&mut places, &mut stream(seed, "rows held out", 0));
-    let held = ((rows as f64 * fraction).round() as usize).clamp(rows.min(1), rows.saturating_sub(1).max(1));
-    let (valid, train) = places.split_at(held.min(rows));
-    let sorted = |places: &[u32]| {
-        let mut places: Vec<usize> = places.iter().map(|&place| place as usize).collect();
-        places.sort_unstable();
-        places
-    };
-    Split { train: sorted(train), valid: sorted(valid) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,16 +114,5 @@ mod tests {
         assert_eq!(order(&data, 3, 1), order(&data, 3, 1));
         assert_ne!(order(&data, 3, 1), order(&data, 3, 2));
         assert_ne!(order(&data, 3, 1), order(&data, 4, 1));
-    }
-
-    #[test]
-    fn a_split_is_a_partition() {
-        for (rows, fraction, held) in [(100, 0.1, 10), (2, 0.1, 1), (2, 0.9, 1), (10, 0.25, 3), (1, 0.5, 1)] {
-            let Split { train, valid } = split(rows, fraction, 5);
-            assert_eq!(valid.len(), held);
-            let mut all: Vec<usize> = train.into_iter().chain(valid).collect();
-            all.sort_unstable();
-            assert_eq!(all, (0..rows).collect::<Vec<_>>());
-        }
     }
 }

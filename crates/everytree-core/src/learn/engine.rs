@@ -2,10 +2,9 @@
 //! between.
 
 use super::adam::Adam;
-use super::settings::Settings;
 use crate::data::{Table, Unique};
 use crate::forest::{Backend, Cpu, Precision};
-use crate::model::{ModelError, Unseen};
+use crate::model::{ModelError, Settings, UnseenStates};
 
 /// A machine that may take over what is done with a whole model. What it leaves alone is done by the model itself, with the
 /// machine's forests.
@@ -20,7 +19,7 @@ pub trait Engine<M>: Backend {
     fn steps<'a>(
         &'a self,
         model: &M,
-        unseen: &[Unseen],
+        unseen: &[UnseenStates],
         settings: &Settings,
     ) -> Result<Option<Box<dyn Steps<M> + 'a>>, ModelError> {
         let _ = (model, unseen, settings);

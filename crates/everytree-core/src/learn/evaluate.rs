@@ -92,7 +92,10 @@ pub fn edge_posteriors<B: Backend>(
         model.log_likelihood(backend, &mut ready, codes, &mut log_likelihood[..some.len()])?;
         model.accumulate(backend, &mut ready, codes, &data.weights[some], &mut stats)?;
     }
-    let (n, total) = (model.states().len(), data.total());
-    let edges = |stats: &ComponentStats| stats.edges(n).into_iter().map(|weight| weight / total).collect();
-    Ok(stats.components().iter().map(edges).collect())
+    let total = data.total();
+    let both = model.components().iter().zip(stats.components());
+    let edges = |(component, stats): (&Component, &ComponentStats)| {
+        component.edge_counts(stats).into_iter().map(|weight| weight / total).collect()
+    };
+    Ok(both.map(edges).collect())
 }

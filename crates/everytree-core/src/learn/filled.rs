@@ -7,11 +7,11 @@
 
 use super::engine::Engine;
 use super::evaluate::evaluate;
-use super::source::{Source, SourceError};
+use super::source::{Datasets, Source, SourceError};
 use crate::blocks::Blocks;
-use crate::data::{Missing, Table, Unique};
+use crate::data::{Dataset, Missing, Table, Unique};
 use crate::infer::{Evidence, InferError, Walk, columns_to_blocks};
-use crate::model::{AskedComponent, Component, Learnable, Likelihood, Mixture, ModelError, Unseen};
+use crate::model::{Component, ComponentInference, Learnable, Likelihood, Mixture, ModelError, UnseenStates};
 use crate::util::{choose, log_sum, shares};
 use crate::util::{seed_of, stream};
 use rand::{Rng, RngExt};
@@ -26,7 +26,7 @@ const CHUNK: usize = 64;
 const MOST_VALIDATED: usize = 200;
 const TREES: usize = 64;
 
-/// A table with holes, as blocks.
+/// A dataset with missing cells, as blocks.
 struct Incomplete {
     /// Rows of blocks; of incomplete ones, as filled so far.
     table: Table,
@@ -35,14 +35,15 @@ struct Incomplete {
 }
 
 impl Incomplete {
-    /// Missing filled from the values of the same column, by chance.
-    fn new(blocks: &Blocks, columns: &Table, holes: &Missing, seed: u64) -> Result<Self, SourceError> {
+    /// Missing cells filled from the values of the same column, by chance.
+    fn new(blocks: &Blocks, data: &Dataset, seed: u64) -> Result<Self, SourceError> {
+        let (columns, missing) = (data.table(), data.missing());
         let states = blocks.column_states();
         let mut filled = columns.clone();
         let mut evidence = Vec::new();
         let mut rng = stream(seed, "holes", 0);
         let mut row = vec![0u16; states.len()];
-        for (place, hidden) in holes.rows() {
+        for (place, hidden) in missing.rows() {
             let mut known = Evidence::none(&states);
             for v in 0..states.len() {
                 row[v] = columns.get(*place, v) as u16;
@@ -51,7 +52,7 @@ impl Incomplete {
                     debug_assert!(set.is_ok(), "a state, once");
                 }
             }
-            hidden.iter().for_each(|&v| row[v] = observed(columns, holes, v, &mut rng));
+            hidden.iter().for_each(|&v| row[v] = observed(columns, missing, v, &mut rng));
             filled.replace(*place, &row);
             evidence.push((*place, columns_to_blocks(blocks, &known)));
         }
@@ -64,9 +65,9 @@ impl Incomplete {
 }
 
 /// The value of a column in a row by chance in which it was observed.
-fn observed(columns: &Table, holes: &Missing, v: usize, rng: &mut impl Rng) -> u16 {
+fn observed(columns: &Table, missing: &Missing, v: usize, rng: &mut impl Rng) -> u16 {
     const TRIES: usize = 100;
-    let known = |row: &usize| !holes.of(*row).contains(&v);
+    let known = |row: &usize| !missing.of(*row).contains(&v);
     let rows = columns.rows();
     let by_chance = (0..TRIES).map(|_| rng.random_range(0..rows)).find(known);
     // Of a column that is hardly ever observed, whatever comes first.
@@ -74,7 +75,7 @@ fn observed(columns: &Table, holes: &Missing, v: usize, rng: &mut impl Rng) -> u
     row.map_or(0, |row| columns.get(row, v) as u16)
 }
 
-/// Rows with holes to learn from and to validate with.
+/// Rows with missing cells to learn from and to validate with.
 pub(super) struct Filled<'a> {
     blocks: &'a Blocks,
     train: Incomplete,
@@ -86,17 +87,12 @@ pub(super) struct Filled<'a> {
 }
 
 impl<'a> Filled<'a> {
-    pub fn new(
-        blocks: &'a Blocks,
-        [train, valid]: [(&Table, &Missing); 2],
-        seed: u64,
-    ) -> Result<Self, SourceError> {
-        let training = Incomplete::new(blocks, train.0, train.1, seed)?;
-        let unique = training.unique(blocks);
-        let complete = (0..valid.0.rows()).filter(|&row| valid.1.of(row).is_empty());
-        let complete = blocks.unique(&valid.0.select(complete));
-        let valid = Incomplete::new(blocks, valid.0, valid.1, seed)?;
-        Ok(Self { blocks, unique, train: training, valid, complete, seed })
+    pub fn new(blocks: &'a Blocks, data: Datasets<'_>, seed: u64) -> Result<Self, SourceError> {
+        let train = Incomplete::new(blocks, data.train, seed)?;
+        let unique = train.unique(blocks);
+        let complete = blocks.unique(&data.valid.complete_rows());
+        let valid = Incomplete::new(blocks, data.valid, seed)?;
+        Ok(Self { blocks, unique, train, valid, complete, seed })
     }
 
     /// The rows to learn from as they are filled now.
@@ -127,13 +123,13 @@ impl Source<Mixture<Component>> for Filled<'_> {
         estimate(model, &self.complete, &self.valid.evidence, self.seed, judge)
     }
 
-    fn unseen(&self, model: &Mixture<Component>) -> Vec<Unseen> {
+    fn unseen(&self, model: &Mixture<Component>) -> Vec<UnseenStates> {
         let Incomplete { table, evidence } = &self.train;
         let known = |row: usize, block: usize| {
             let place = evidence.binary_search_by_key(&row, |(row, _)| *row);
             place.is_err() || place.is_ok_and(|place| evidence[place].1.state(block).is_some())
         };
-        Unseen::find(model.states(), table, &vec![1.0; table.rows()], known)
+        UnseenStates::find(model.states(), table, &vec![1.0; table.rows()], known)
     }
 
     fn memory(&self) -> Option<Vec<f64>> {
@@ -168,9 +164,9 @@ fn fill(
     steps: usize,
     seed: u64,
 ) -> Result<(), SourceError> {
-    let parts: Result<Vec<AskedComponent<'_>>, _> =
-        model.components().iter().map(|component| component.asked()).collect();
-    let (parts, log_shares) = (parts?, model.shares().into_iter().map(f64::ln).collect::<Vec<_>>());
+    let parts: Result<Vec<ComponentInference<'_>>, _> =
+        model.components().iter().map(|component| component.inference()).collect();
+    let (parts, log_weights) = (parts?, model.mixing_weights().into_iter().map(f64::ln).collect::<Vec<_>>());
     let n = data.table.variables();
     let Incomplete { table, evidence } = data;
     let table_now = &*table;
@@ -182,7 +178,7 @@ fn fill(
             let rows = table_now.select(chunk.iter().map(|(row, _)| *row));
             let mut logs = vec![vec![0.0; chunk.len()]; parts.len()];
             if parts.len() > 1 {
-                for ((part, share), logs) in parts.iter().zip(&log_shares).zip(&mut logs) {
+                for ((part, share), logs) in parts.iter().zip(&log_weights).zip(&mut logs) {
                     part.log_p(rows.codes(), logs)?;
                     logs.iter_mut().for_each(|log| *log += share);
                 }
@@ -218,20 +214,20 @@ fn estimate<J: Engine<Mixture<Component>>>(
     if incomplete.is_empty() {
         return Ok(exact);
     }
-    let parts: Result<Vec<AskedComponent<'_>>, _> =
-        model.components().iter().map(|component| component.asked()).collect();
-    let (parts, log_shares) = (parts?, model.shares().into_iter().map(f64::ln).collect::<Vec<_>>());
+    let parts: Result<Vec<ComponentInference<'_>>, _> =
+        model.components().iter().map(|component| component.inference()).collect();
+    let (parts, log_weights) = (parts?, model.mixing_weights().into_iter().map(f64::ln).collect::<Vec<_>>());
     // One tree answers exactly, and at once.
-    let exact_too = parts.iter().all(|part| matches!(part, AskedComponent::Tree(_)));
+    let exact_too = parts.iter().all(|part| matches!(part, ComponentInference::OneTree(_)));
     let every = if exact_too { 1 } else { incomplete.len().div_ceil(MOST_VALIDATED) };
     let logs: Result<Vec<f64>, InferError> = incomplete
         .par_iter()
         .step_by(every)
         .map(|(row, known)| {
-            let of_part = |(part, share): (&AskedComponent<'_>, &f64)| {
+            let of_part = |(part, share): (&ComponentInference<'_>, &f64)| {
                 Ok(part.log_mean_weight(known, TREES, seed_of(seed, *row as u64))? + share)
             };
-            let logs: Result<Vec<f64>, InferError> = parts.iter().zip(&log_shares).map(of_part).collect();
+            let logs: Result<Vec<f64>, InferError> = parts.iter().zip(&log_weights).map(of_part).collect();
             Ok(log_sum(logs?.into_iter()))
         })
         .collect();
@@ -241,30 +237,27 @@ fn estimate<J: Engine<Mixture<Component>>>(
     Ok((whole * exact + others * estimated) / (whole + others))
 }
 
-/// A table with its holes filled by chance from a model, as distinct rows of blocks.
+/// A dataset with its missing cells filled by chance from a model, as distinct rows of blocks.
 pub fn completed(
     blocks: &Blocks,
     model: &Mixture<Component>,
-    table: &Table,
-    holes: &Missing,
+    data: &Dataset,
     seed: u64,
 ) -> Result<Unique, SourceError> {
-    let mut incomplete = Incomplete::new(blocks, table, holes, seed)?;
+    let mut incomplete = Incomplete::new(blocks, data, seed)?;
     fill(&mut incomplete, model, FIRST_STEPS, seed)?;
     Ok(incomplete.unique(blocks))
 }
 
-/// The mean log-likelihood of what was observed of a table, under a model over blocks of its columns.
+/// The mean log-likelihood of what was observed of a dataset, under a model over blocks of its columns.
 pub fn evaluate_observed<J: Engine<Mixture<Component>>>(
     blocks: &Blocks,
     model: &Mixture<Component>,
-    table: &Table,
-    holes: &Missing,
+    data: &Dataset,
     judge: &J,
 ) -> Result<f64, SourceError> {
-    let complete = (0..table.rows()).filter(|&row| holes.of(row).is_empty());
-    let complete = blocks.unique(&table.select(complete));
-    let incomplete = Incomplete::new(blocks, table, holes, 0)?;
+    let complete = blocks.unique(&data.complete_rows());
+    let incomplete = Incomplete::new(blocks, data, 0)?;
     estimate(model, &complete, &incomplete.evidence, 0, judge)
 }
 
@@ -282,12 +275,13 @@ mod tests {
         let one = |seed: u64| Component::Directed(Directed::random(states.to_vec(), seed).unwrap());
         let model = Mixture::new(vec![one(1), one(2)], &[1.0, 2.0]).unwrap();
         let blocks = Blocks::none(&states);
-        let (mut table, mut holes) = (Table::new(&states), Missing::default());
+        let (mut table, mut missing) = (Table::new(&states), Missing::default());
         for row in 0..ROWS {
             table.push(&[1, 0, 0, 1]);
-            holes.push(row, vec![1, 2]);
+            missing.push(row, vec![1, 2]);
         }
-        let mut data = Incomplete::new(&blocks, &table, &holes, 3).unwrap();
+        let data = Dataset::anonymous(&states, table).unwrap().with_missing(missing).unwrap();
+        let mut data = Incomplete::new(&blocks, &data, 3).unwrap();
         // The component is drawn once a filling: several fillings, so that it is forgotten.
         for round in 0..12 {
             fill(&mut data, &model, 4, round).unwrap();

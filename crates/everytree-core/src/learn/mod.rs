@@ -9,20 +9,13 @@ mod engine;
 mod evaluate;
 mod filled;
 mod search;
-mod settings;
 mod source;
-mod start;
 mod state;
 
 pub use adam::Adam;
-pub use batches::{Split, split};
 pub use engine::{Engine, Step, Steps};
 pub use evaluate::{Evaluation, edge_posteriors, evaluate, log_likelihoods};
 pub use filled::{completed, evaluate_observed};
-pub use search::{
-    Found, HowMany, LEAST_GAIN, MAX_COMPONENTS, Plan, Rows, Running, Search, Trial, Tried, WatchSearch,
-};
-pub use settings::{ALL_ROWS, Optimiser, Settings, SettingsError};
-pub use source::{Source, SourceError};
-pub use start::{Family, Start};
-pub use state::{Data, Ended, Epoch, LearnError, Progress, State, Watch};
+pub use search::{BestModel, Plan, Running, Search, SearchObserver, Trial, TrialResult};
+pub use source::{Datasets, Source, SourceError};
+pub use state::{Data, Ended, Epoch, LearnError, Observer, Progress, State};

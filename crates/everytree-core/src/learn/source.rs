@@ -3,9 +3,9 @@
 use super::engine::Engine;
 use super::evaluate::evaluate;
 use super::state::Data;
-use crate::data::Unique;
+use crate::data::{Dataset, Unique};
 use crate::infer::InferError;
-use crate::model::{Learnable, ModelError, Unseen};
+use crate::model::{Learnable, ModelError, UnseenStates};
 use thiserror::Error;
 
 /// Why there are no rows to learn from.
@@ -17,6 +17,15 @@ pub enum SourceError {
     /// Cells that were not observed cannot be filled.
     #[error("filling cells that were not observed: {0}")]
     Filling(#[from] InferError),
+}
+
+/// A dataset to learn from, and one to choose by; of the same columns.
+#[derive(Clone, Copy, Debug)]
+pub struct Datasets<'a> {
+    /// For gradients.
+    pub train: &'a Dataset,
+    /// For validation.
+    pub valid: &'a Dataset,
 }
 
 /// Rows to learn from and a judge of what was learned.
@@ -31,7 +40,7 @@ pub trait Source<M: Learnable> {
     fn validate<J: Engine<M>>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError>;
 
     /// States that the rows to learn from do not show.
-    fn unseen(&self, model: &M) -> Vec<Unseen>;
+    fn unseen(&self, model: &M) -> Vec<UnseenStates>;
 
     /// What is to be put aside between two epochs, if anything.
     fn memory(&self) -> Option<Vec<f64>> {
@@ -55,8 +64,8 @@ impl<M: Learnable> Source<M> for Data<'_> {
         Ok(self.train)
     }
 
-    fn unseen(&self, model: &M) -> Vec<Unseen> {
-        Unseen::find(model.states(), &self.train.table, &self.train.weights, |_, _| true)
+    fn unseen(&self, model: &M) -> Vec<UnseenStates> {
+        UnseenStates::find(model.states(), &self.train.table, &self.train.weights, |_, _| true)
     }
 
     fn validate<J: Engine<M>>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError> {

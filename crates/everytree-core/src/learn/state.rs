@@ -4,11 +4,10 @@ use super::adam::Adam;
 use super::batches::{Batch, order};
 use super::engine::{Engine, Step, Steps};
 use super::evaluate::evaluate;
-use super::settings::{Optimiser, Settings, SettingsError};
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::data::Unique;
-use crate::model::{Learnable, ModelError, Numbers, Unseen};
+use crate::model::{Learnable, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -109,7 +108,7 @@ pub enum LearnError {
     Blocks(#[from] BlocksError),
     /// A likelihood or a derivative that is not a number.
     #[error(
-        "epoch {epoch}, batch {batch}: {what} is not finite; the best model so far is kept; try a smaller --lr"
+        "epoch {epoch}, batch {batch}: {what} is not finite; the best model so far is kept; try a smaller `learning_rate`"
     )]
     NotFinite {
         /// The epoch, from 1.
@@ -120,7 +119,7 @@ pub enum LearnError {
         what: &'static str,
     },
     /// A validation that is not a number.
-    #[error("epoch {epoch}: the validation is not finite; try a smaller --lr")]
+    #[error("epoch {epoch}: the validation is not finite; try a smaller `learning_rate`")]
     ValidationNotFinite {
         /// The epoch, from 1.
         epoch: usize,
@@ -132,9 +131,9 @@ pub enum LearnError {
     NoClosedForm,
     /// Weights of rows with cells that were not observed.
     #[error(
-        "rows with cells that were not observed cannot have weights; take missing cells as a state (--missing category)"
+        "rows with cells that were not observed cannot have weights; take missing cells as a state (`missing = category`)"
     )]
-    WeightedHoles,
+    WeightedMissing,
     /// No rows.
     #[error("there are no rows to {0}")]
     NoRows(&'static str),
@@ -174,7 +173,7 @@ impl<M: Learnable> State<M> {
         settings: &Settings,
         machine: &B,
         judge: &J,
-        watch: &mut dyn Watch<M>,
+        watch: &mut dyn Observer<M>,
     ) -> Result<Ended, LearnError> {
         settings.check()?;
         let (train, valid) = data.rows();
@@ -188,7 +187,7 @@ impl<M: Learnable> State<M> {
         }
         let unseen = data.unseen(&self.model);
         if self.history.is_empty() {
-            Arc::make_mut(&mut self.model).hold(&unseen);
+            Arc::make_mut(&mut self.model).smooth_unseen(&unseen);
             self.best = Arc::clone(&self.model);
             let valid = data.validate(&self.model, judge)?;
             let train = evaluate(&*self.model, data.train(&self.model, 0)?, judge)?.mean;
@@ -225,7 +224,7 @@ impl<M: Learnable> State<M> {
                 let averaged = Arc::make_mut(&mut candidate);
                 averaged.set(average)?;
                 if !unseen.is_empty() {
-                    averaged.hold(&unseen);
+                    averaged.smooth_unseen(&unseen);
                     next.average = Arc::new(Some(averaged.to_vec()));
                 }
             }
@@ -250,13 +249,13 @@ impl<M: Learnable> State<M> {
     fn epoch<B: Engine<M>>(
         &mut self,
         epoch: usize,
-        (data, unseen): (&Unique, &[Unseen]),
+        (data, unseen): (&Unique, &[UnseenStates]),
         settings: &Settings,
         worker: &mut Worker<'_, M, B>,
-        watch: &mut dyn Watch<M>,
+        watch: &mut dyn Observer<M>,
     ) -> Result<Option<f64>, LearnError> {
         let order = order(data, settings.seed, epoch);
-        let batches = order.len().div_ceil(settings.batch);
+        let batches = order.len().div_ceil(settings.batch_size);
         let (mut batch, mut next) = (Batch::new(data), Batch::new(data));
         worker.expected = None;
         if let Some(sums) = self.expected.take() {
@@ -270,7 +269,7 @@ impl<M: Learnable> State<M> {
             steps.take(&self.model, &self.adam, (*self.average).as_deref())?;
         }
         let whole = data.total();
-        let mut rows_of = order.chunks(settings.batch);
+        let mut rows_of = order.chunks(settings.batch_size);
         if let Some(places) = rows_of.next() {
             batch.choose(data, places);
         }
@@ -314,7 +313,7 @@ impl<M: Learnable> State<M> {
             };
             sum += total;
             weight += batch.total;
-            rows = (rows + settings.batch).min(order.len());
+            rows = (rows + settings.batch_size).min(order.len());
             let progress = Progress {
                 epoch,
                 epochs: settings.epochs,
@@ -347,7 +346,7 @@ impl<M: Learnable> State<M> {
         (epoch, number): (usize, usize),
         batches: usize,
         (batch, whole): (&Batch, f64),
-        unseen: &[Unseen],
+        unseen: &[UnseenStates],
         settings: &Settings,
         worker: &mut Worker<'_, M, B>,
     ) -> Result<f64, LearnError> {
@@ -374,7 +373,7 @@ impl<M: Learnable> State<M> {
                 let rate = settings.rate(step, settings.epochs * batches);
                 let scale = 1.0 / batch.total;
                 let model = Arc::make_mut(&mut self.model);
-                Arc::make_mut(&mut self.adam).ascend(&mut model.pieces_mut(), gradient, scale, rate);
+                Arc::make_mut(&mut self.adam).ascend(&mut model.slices_mut(), gradient, scale, rate);
             }
             Optimiser::Em => {
                 // The first counts are forgotten soon, so that the start does not matter for long.
@@ -397,13 +396,13 @@ impl<M: Learnable> State<M> {
                 }
             }
         }
-        Arc::make_mut(&mut self.model).hold(unseen);
-        if !self.model.pieces().iter().all(|piece| piece.iter().all(|parameter| parameter.is_finite())) {
+        Arc::make_mut(&mut self.model).smooth_unseen(unseen);
+        if !self.model.slices().iter().all(|piece| piece.iter().all(|parameter| parameter.is_finite())) {
             return Err(not_finite("a parameter"));
         }
-        if let Some(decay) = settings.averaging {
+        if let Some(decay) = settings.ema {
             let average = Arc::make_mut(&mut self.average).get_or_insert_with(|| self.model.to_vec());
-            let pieces = self.model.pieces();
+            let pieces = self.model.slices();
             average
                 .iter_mut()
                 .zip(pieces.into_iter().flatten())
@@ -447,7 +446,7 @@ impl<M: Learnable, B: Engine<M>> Worker<'_, M, B> {
 }
 
 /// Someone who watches the learning, and may stop it.
-pub trait Watch<M> {
+pub trait Observer<M> {
     /// After a batch.
     fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
         let _ = progress;
@@ -462,4 +461,4 @@ pub trait Watch<M> {
 }
 
 /// Nobody.
-impl<M> Watch<M> for () {}
+impl<M> Observer<M> for () {}

@@ -41,9 +41,9 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
         })
         .collect();
     let mut log_share = vec![-(clusters as f64).ln(); clusters];
-    let mut belonging = vec![0.0; rows * clusters];
+    let mut responsibilities = vec![0.0; rows * clusters];
     for _ in 0..ROUNDS {
-        belonging.par_chunks_mut(clusters).enumerate().for_each(|(row, line)| {
+        responsibilities.par_chunks_mut(clusters).enumerate().for_each(|(row, line)| {
             for (k, log) in line.iter_mut().enumerate() {
                 let cells = (0..states.len()).map(|v| log_p[k][offsets[v] + codes.get(row, v)]);
                 *log = log_share[k] + cells.sum::<f64>();
@@ -57,7 +57,7 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
                 let mut counts = vec![0.0; size];
                 let mut weight = 0.0;
                 for row in 0..rows {
-                    let part = belonging[row * clusters + k] * data.weights[row];
+                    let part = responsibilities[row * clusters + k] * data.weights[row];
                     weight += part;
                     (0..states.len()).for_each(|v| counts[offsets[v] + codes.get(row, v)] += part);
                 }
@@ -72,7 +72,7 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
             log_p[k] = cluster;
         }
     }
-    belonging
+    responsibilities
 }
 
 /// Rows to begin with: the first by chance, every other the more probable the more cells it has unlike the nearest before.

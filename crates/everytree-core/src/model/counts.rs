@@ -1,6 +1,6 @@
 //! How often every pair of states occurs together: all that an initialisation needs of the data.
 
-use super::Numbers;
+use super::ParamsView;
 use crate::data::Codes;
 use crate::data::Table;
 use crate::util::offsets;
@@ -84,12 +84,12 @@ impl PairCounts {
     }
 }
 
-impl Numbers for PairCounts {
-    fn pieces(&self) -> Vec<&[f64]> {
+impl ParamsView for PairCounts {
+    fn slices(&self) -> Vec<&[f64]> {
         vec![&self.sums, std::slice::from_ref(&self.total)]
     }
 
-    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+    fn slices_mut(&mut self) -> Vec<&mut [f64]> {
         vec![&mut self.sums, std::slice::from_mut(&mut self.total)]
     }
 }

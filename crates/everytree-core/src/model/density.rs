@@ -1,4 +1,4 @@
-//! What inference needs of a family, and nothing else.
+//! What inference needs of a mixture of all trees, and nothing else.
 
 use super::{ModelError, TreeTables};
 use crate::data::Codes;

@@ -13,16 +13,17 @@
 //! `v:b`, column `u:a` is the logit of `P(x_v = b | x_u = a)`, and `v:b`, `v:b` that of `P_v(b)`. (Other places within one
 //! variable are nothing, and zero.)
 
-use super::{Learnable, ModelError, Numbers, PairCounts, Regularisation, Unseen};
+use super::family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
+use super::settings::{AUTO, HowMany, Optimiser};
+use super::{
+    ComponentInference, Learnable, ModelError, PairCounts, ParamsView, Regularisation, Settings, UnseenStates,
+};
 use crate::data::Codes;
 use crate::forest::{Backend, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
-use crate::util::log_sum;
-use crate::util::mutual_information;
-use crate::util::offsets;
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64;
+use crate::util::{log_sum, mutual_information, offsets, standard_normals};
 use rayon::prelude::*;
+use std::borrow::Cow;
 
 /// Weights of pairs that tell nothing about each other at the start, as mutual information in nats.
 const LEAST_INFORMATION: f64 = 1e-7;
@@ -111,16 +112,16 @@ impl Directed {
         }
     }
 
-    /// From counts: margins smoothed by `pseudo_rows` rows spread evenly over all states, every line of every table by as many
+    /// From counts: margins smoothed by `pseudocount` rows spread evenly over all states, every line of every table by as many
     /// rows with these margins, mutual informations as weights either way, and rare roots.
-    pub fn from_counts(counts: &PairCounts, pseudo_rows: f64) -> Result<Self, ModelError> {
+    pub fn from_counts(counts: &PairCounts, pseudocount: f64) -> Result<Self, ModelError> {
         let mut directed = Self::blank(counts.states().to_vec())?;
         let Self { states, offsets, parameters } = &mut directed;
         let (n, size) = (states.len(), offsets[states.len()]);
-        let total = counts.total() + pseudo_rows;
+        let total = counts.total() + pseudocount;
         let margins: Vec<Vec<f64>> = (0..n)
             .map(|v| {
-                let even = pseudo_rows / states[v] as f64;
+                let even = pseudocount / states[v] as f64;
                 (0..states[v]).map(|b| (counts.single(v, b) + even) / total).collect()
             })
             .collect();
@@ -142,7 +143,7 @@ impl Directed {
                     let mut sum = 0.0;
                     for (b, entry) in line.iter_mut().enumerate() {
                         let both = if u < v { counts.pair(v, b, u, a) } else { counts.pair(u, a, v, b) };
-                        *entry = both + pseudo_rows * margins[v][b];
+                        *entry = both + pseudocount * margins[v][b];
                         sum += *entry;
                     }
                     for (b, entry) in line.iter_mut().enumerate() {
@@ -164,16 +165,10 @@ impl Directed {
     /// Every parameter from a normal distribution of deviation 1, by seed.
     pub fn random(states: Vec<usize>, seed: u64) -> Result<Self, ModelError> {
         let mut directed = Self::blank(states)?;
-        let mut rng = Pcg64::seed_from_u64(seed);
-        let n = directed.states.len();
-        let used: Vec<bool> = directed.used().collect();
-        for (place, parameter) in directed.parameters.iter_mut().enumerate() {
-            if place < n * n || used[place - n * n] {
-                // Box and Muller.
-                let (radius, angle): (f64, f64) = (rng.random(), rng.random());
-                *parameter = (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
-            }
-        }
+        let unused: Vec<bool> = directed.used().map(|used| !used).collect();
+        standard_normals(seed, &mut directed.parameters);
+        let logits = &mut directed.parameters[directed.states.len().pow(2)..];
+        logits.iter_mut().zip(unused).filter(|(_, unused)| *unused).for_each(|(logit, _)| *logit = 0.0);
         Ok(directed)
     }
 
@@ -288,22 +283,22 @@ fn by_variable<'a>(offsets: &[usize], matrix: &'a mut [f64]) -> Vec<&'a mut [f64
         .collect()
 }
 
-impl Numbers for Directed {
-    fn pieces(&self) -> Vec<&[f64]> {
+impl ParamsView for Directed {
+    fn slices(&self) -> Vec<&[f64]> {
         vec![&self.parameters]
     }
 
-    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+    fn slices_mut(&mut self) -> Vec<&mut [f64]> {
         vec![&mut self.parameters]
     }
 }
 
-impl Numbers for DirectedStats {
-    fn pieces(&self) -> Vec<&[f64]> {
+impl ParamsView for DirectedStats {
+    fn slices(&self) -> Vec<&[f64]> {
         vec![self.counts.sums(), std::slice::from_ref(&self.total)]
     }
 
-    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+    fn slices_mut(&mut self) -> Vec<&mut [f64]> {
         vec![self.counts.sums_mut(), std::slice::from_mut(&mut self.total)]
     }
 }
@@ -417,11 +412,11 @@ impl Learnable for Directed {
     }
 
     fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {
-        if by.smoothing == 0.0 {
+        if by.laplace == 0.0 {
             return;
         }
         let n = self.states.len();
-        let strength = share * by.smoothing;
+        let strength = share * by.laplace;
         let p = self.probabilities();
         for (((slope, p), used), even) in
             gradient[n * n..].iter_mut().zip(p).zip(self.used()).zip(self.even())
@@ -435,7 +430,7 @@ impl Learnable for Directed {
     fn log_prior(&self, by: &Regularisation) -> f64 {
         let p = self.probabilities();
         let used = p.iter().zip(self.used()).zip(self.even()).filter(|((_, used), _)| *used);
-        by.smoothing * used.map(|((p, _), even)| even * p.ln()).sum::<f64>()
+        by.laplace * used.map(|((p, _), even)| even * p.ln()).sum::<f64>()
     }
 
     fn maximise<B: Backend>(
@@ -471,8 +466,7 @@ impl Learnable for Directed {
                         continue;
                     }
                     let place = (first + b) * size + column;
-                    let (mut count, mut sum) =
-                        (counts[place] + by.smoothing * even, sums[column] + by.smoothing);
+                    let (mut count, mut sum) = (counts[place] + by.laplace * even, sums[column] + by.laplace);
                     if let (Some((above, _)), Some(sums)) = (above, &sums_above)
                         && sums[column] > 0.0
                     {
@@ -501,12 +495,12 @@ impl Learnable for Directed {
         true
     }
 
-    fn hold(&mut self, unseen: &[Unseen]) {
+    fn smooth_unseen(&mut self, unseen: &[UnseenStates]) {
         let (n, size) = (self.states.len(), self.states_in_all());
         let Self { offsets, parameters, .. } = self;
         let mut lines = by_variable(offsets, &mut parameters[n * n..]);
         // By variable, so that they can be worked on side by side.
-        let mut of: Vec<Option<&Unseen>> = vec![None; n];
+        let mut of: Vec<Option<&UnseenStates>> = vec![None; n];
         unseen.iter().for_each(|unseen| of[unseen.variable] = Some(unseen));
         lines.par_iter_mut().zip(of).enumerate().for_each(|(v, (lines, unseen))| {
             let Some(unseen) = unseen else { return };
@@ -536,5 +530,79 @@ impl Learnable for Directed {
                 line[first + b] = root;
             }
         });
+    }
+}
+
+impl FamilyModel for Directed {
+    const SPEC: FamilySpec = FamilySpec {
+        name: "directed",
+        presets: &[
+            Preset::one("directed", "rooted forests with free tables"),
+            Preset {
+                components: HowMany::UpTo(AUTO),
+                ..Preset::one("directed-mixture", "as many of those as validation prefers")
+            },
+            Preset {
+                components: HowMany::UpTo(AUTO),
+                blocks: true,
+                ..Preset::one(
+                    "directed-blocks",
+                    "the same over blocks of columns, where validation prefers them",
+                )
+            },
+        ],
+        trees: Trees::All,
+        optimisers: &[Optimiser::Adam, Optimiser::Em],
+        ..FamilySpec::USUAL
+    };
+
+    fn settings(variables: usize) -> Settings {
+        Settings::directed(variables)
+    }
+
+    fn from_counts(from: &Initialisation<'_>) -> Result<Self, ModelError> {
+        Directed::from_counts(&from.counts, from.pseudocount)
+    }
+
+    fn random(states: &[usize], _: &ComponentShape, seed: u64) -> Result<Self, ModelError> {
+        Directed::random(states.to_vec(), seed)
+    }
+
+    fn list_names(_: &ComponentShape) -> &'static [&'static str] {
+        &["parents.log_weight", "tables.logit"]
+    }
+
+    fn lists(&self) -> Vec<Cow<'_, [f64]>> {
+        let (weights, logits) = self.parameters.split_at(self.states.len().pow(2));
+        vec![weights.into(), logits.into()]
+    }
+
+    fn from_numbers(states: &[usize], _: &ComponentShape, numbers: &[f64]) -> Result<Self, ModelError> {
+        Directed::from_parameters(states.to_vec(), numbers.to_vec())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Directed
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        Directed::weights(self)
+    }
+
+    fn degrees_of_freedom(&self) -> usize {
+        Directed::degrees_of_freedom(self)
+    }
+
+    fn prior_edges<B: Backend>(&self, ready: &DirectedReady<B>) -> Vec<f64> {
+        ready.prior.clone()
+    }
+
+    fn edge_counts(&self, stats: &DirectedStats) -> Vec<f64> {
+        let n = self.states.len();
+        (0..n * n).map(|place| stats.counts.edge(place / n, place % n)).collect()
+    }
+
+    fn inference(&self) -> Result<ComponentInference<'_>, ModelError> {
+        Ok(ComponentInference::AllTrees(Box::new(self.density()?)))
     }
 }

@@ -1,8 +1,8 @@
 //! K models mixed: `p(x) = Σ_k π_k p_k(x)`.
 //!
-//! Parameters: those of each component, one after the other, and the logarithms of the shares up to a common factor.
+//! Parameters: those of each component, one after the other, and the logarithms of the mixing weights up to a common factor.
 
-use super::{Learnable, ModelError, Numbers, Regularisation, Unseen};
+use super::{Learnable, ModelError, ParamsView, Regularisation, UnseenStates};
 use crate::data::Codes;
 use crate::forest::Backend;
 use crate::util::{log_sum, shares};
@@ -18,14 +18,14 @@ const FEW_ROWS: f64 = 0.6;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixture<M> {
     components: Vec<M>,
-    log_shares: Vec<f64>,
+    log_weights: Vec<f64>,
 }
 
 /// A [`Mixture`] made ready for a machine.
 pub struct MixtureReady<R> {
     components: Vec<R>,
-    /// Logarithms of the shares, which add up to 1.
-    log_shares: Vec<f64>,
+    /// Logarithms of the mixing weights, which add up to 1.
+    log_weights: Vec<f64>,
     /// `log π_k p_k(x)` of the last rows, component by component.
     joint: Vec<f64>,
 }
@@ -52,42 +52,46 @@ impl<S> MixtureStats<S> {
 }
 
 impl<M: Learnable> Mixture<M> {
-    /// Of these components, with shares in these proportions.
+    /// Of these components, with mixing weights in these proportions.
     pub fn new(components: Vec<M>, shares: &[f64]) -> Result<Self, ModelError> {
         if let Some(&share) = shares.iter().find(|share| !(share.is_finite() && **share > 0.0)) {
             return Err(ModelError::Share(share));
         }
-        Self::with_log_shares(components, shares.iter().map(|share| share.ln()).collect())
+        Self::with_log_mixing_weights(components, shares.iter().map(|share| share.ln()).collect())
     }
 
-    /// The same, with shares as logarithms up to a common factor.
-    pub fn with_log_shares(components: Vec<M>, log_shares: Vec<f64>) -> Result<Self, ModelError> {
+    /// The same, with mixing weights as logarithms up to a common factor.
+    pub fn with_log_mixing_weights(components: Vec<M>, log_weights: Vec<f64>) -> Result<Self, ModelError> {
         let Some(first) = components.first() else {
             return Err(ModelError::NoComponents);
         };
-        let (found, expected) = (log_shares.len(), components.len());
+        let (found, expected) = (log_weights.len(), components.len());
         if found != expected {
-            return Err(ModelError::Length { what: "the list of shares".to_owned(), found, expected });
+            return Err(ModelError::Length {
+                what: "the list of mixing weights".to_owned(),
+                found,
+                expected,
+            });
         }
-        if let Some(place) = log_shares.iter().position(|log| !log.is_finite()) {
-            return Err(ModelError::NotANumber { place, value: log_shares[place] });
+        if let Some(place) = log_weights.iter().position(|log| !log.is_finite()) {
+            return Err(ModelError::NotANumber { place, value: log_weights[place] });
         }
         if components.iter().any(|component| component.states() != first.states()) {
             return Err(ModelError::OtherVariables);
         }
-        Ok(Self { components, log_shares })
+        Ok(Self { components, log_weights })
     }
 
     /// One model alone.
     pub fn one(model: M) -> Self {
-        Self { components: vec![model], log_shares: vec![0.0] }
+        Self { components: vec![model], log_weights: vec![0.0] }
     }
 
     /// The mean of the parameters of all components.
     fn means(&self) -> Vec<f64> {
         let mut means = vec![0.0; self.components[0].size()];
         for component in &self.components {
-            let own = component.pieces().into_iter().flatten();
+            let own = component.slices().into_iter().flatten();
             means.iter_mut().zip(own).for_each(|(mean, own)| *mean += own / self.components.len() as f64);
         }
         means
@@ -98,44 +102,45 @@ impl<M: Learnable> Mixture<M> {
         &self.components
     }
 
-    /// The logarithms of the shares, up to a common factor.
-    pub fn log_shares(&self) -> &[f64] {
-        &self.log_shares
+    /// The logarithms of the mixing weights, up to a common factor.
+    pub fn log_mixing_weights(&self) -> &[f64] {
+        &self.log_weights
     }
 
-    /// The share of every component; they add up to 1.
-    pub fn shares(&self) -> Vec<f64> {
-        shares(&self.log_shares)
+    /// The mixing weight of every component; they add up to 1.
+    pub fn mixing_weights(&self) -> Vec<f64> {
+        shares(&self.log_weights)
     }
 }
 
-impl<M: Learnable> Numbers for Mixture<M> {
-    fn pieces(&self) -> Vec<&[f64]> {
-        let mut pieces: Vec<&[f64]> = self.components.iter().flat_map(Numbers::pieces).collect();
+impl<M: Learnable> ParamsView for Mixture<M> {
+    fn slices(&self) -> Vec<&[f64]> {
+        let mut pieces: Vec<&[f64]> = self.components.iter().flat_map(ParamsView::slices).collect();
         if self.components.len() > 1 {
-            pieces.push(&self.log_shares);
+            pieces.push(&self.log_weights);
         }
         pieces
     }
 
-    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+    fn slices_mut(&mut self) -> Vec<&mut [f64]> {
         let several = self.components.len() > 1;
-        let mut pieces: Vec<&mut [f64]> = self.components.iter_mut().flat_map(Numbers::pieces_mut).collect();
+        let mut pieces: Vec<&mut [f64]> =
+            self.components.iter_mut().flat_map(ParamsView::slices_mut).collect();
         if several {
-            pieces.push(&mut self.log_shares);
+            pieces.push(&mut self.log_weights);
         }
         pieces
     }
 }
 
-impl<S: Numbers> Numbers for MixtureStats<S> {
-    fn pieces(&self) -> Vec<&[f64]> {
-        let components = self.components.iter().flat_map(Numbers::pieces);
+impl<S: ParamsView> ParamsView for MixtureStats<S> {
+    fn slices(&self) -> Vec<&[f64]> {
+        let components = self.components.iter().flat_map(ParamsView::slices);
         components.chain(std::iter::once(&self.shares[..])).collect()
     }
 
-    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
-        let components = self.components.iter_mut().flat_map(Numbers::pieces_mut);
+    fn slices_mut(&mut self) -> Vec<&mut [f64]> {
+        let components = self.components.iter_mut().flat_map(ParamsView::slices_mut);
         components.chain(std::iter::once(&mut self.shares[..])).collect()
     }
 }
@@ -151,13 +156,13 @@ impl<M: Learnable> Learnable for Mixture<M> {
     fn ready<B: Backend>(&self, backend: &B) -> Result<Self::Ready<B>, ModelError> {
         let components: Result<_, _> =
             self.components.par_iter().map(|component| component.ready(backend)).collect();
-        let mut ready = MixtureReady { components: components?, log_shares: Vec::new(), joint: Vec::new() };
-        self.refresh_shares(&mut ready.log_shares);
+        let mut ready = MixtureReady { components: components?, log_weights: Vec::new(), joint: Vec::new() };
+        self.refresh_weights(&mut ready.log_weights);
         Ok(ready)
     }
 
     fn refresh<B: Backend>(&self, backend: &B, ready: &mut Self::Ready<B>) -> Result<(), ModelError> {
-        self.refresh_shares(&mut ready.log_shares);
+        self.refresh_weights(&mut ready.log_weights);
         self.components
             .par_iter()
             .zip(&mut ready.components)
@@ -172,17 +177,17 @@ impl<M: Learnable> Learnable for Mixture<M> {
         out: &mut [f64],
     ) -> Result<(), ModelError> {
         let rows = out.len();
-        let MixtureReady { components, log_shares, joint } = ready;
+        let MixtureReady { components, log_weights, joint } = ready;
         joint.resize(rows * components.len(), 0.0);
         self.components
             .par_iter()
             .zip(components)
-            .zip(joint.par_chunks_mut(rows.max(1)).zip(&*log_shares))
+            .zip(joint.par_chunks_mut(rows.max(1)).zip(&*log_weights))
             .try_for_each(|((component, ready), (joint, share))| {
-            component.log_likelihood(backend, ready, codes, joint)?;
-            joint.iter_mut().for_each(|log| *log += share);
-            Ok::<(), ModelError>(())
-        })?;
+                component.log_likelihood(backend, ready, codes, joint)?;
+                joint.iter_mut().for_each(|log| *log += share);
+                Ok::<(), ModelError>(())
+            })?;
         for (row, log) in out.iter_mut().enumerate() {
             *log = log_sum(joint.iter().skip(row).step_by(rows).copied());
         }
@@ -255,7 +260,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
             .zip(ready.components.par_iter().zip(&stats.components))
             .for_each(|((gradient, component), (ready, stats))| component.gradient(ready, stats, gradient));
         let total: f64 = stats.shares.iter().sum();
-        for ((slope, share), log) in rest.iter_mut().zip(&stats.shares).zip(&ready.log_shares) {
+        for ((slope, share), log) in rest.iter_mut().zip(&stats.shares).zip(&ready.log_weights) {
             *slope = share - total * log.exp();
         }
     }
@@ -272,7 +277,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
             let size = self.components[0].size();
             let means = self.means();
             for (component, slopes) in self.components.iter().zip(gradient.chunks_exact_mut(size)) {
-                let own = component.pieces().into_iter().flatten();
+                let own = component.slices().into_iter().flatten();
                 slopes
                     .iter_mut()
                     .zip(own.zip(&means))
@@ -284,7 +289,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
     fn log_prior(&self, by: &Regularisation) -> f64 {
         let means = self.means();
         let far = |component: &M| -> f64 {
-            component.pieces().into_iter().flatten().zip(&means).map(|(own, mean)| (own - mean).powi(2)).sum()
+            component.slices().into_iter().flatten().zip(&means).map(|(own, mean)| (own - mean).powi(2)).sum()
         };
         let shrinkage = if self.has_a_mean() { by.shrinkage } else { 0.0 };
         let own = |component: &M| component.log_prior(by) - 0.5 * shrinkage * far(component);
@@ -317,20 +322,20 @@ impl<M: Learnable> Learnable for Mixture<M> {
         }
         if several {
             // One row more for each, so that none is lost for good.
-            self.log_shares.iter_mut().zip(&stats.shares).for_each(|(log, share)| *log = (share + 1.0).ln());
+            self.log_weights.iter_mut().zip(&stats.shares).for_each(|(log, share)| *log = (share + 1.0).ln());
         }
         true
     }
 
-    fn hold(&mut self, unseen: &[Unseen]) {
-        self.components.iter_mut().for_each(|component| component.hold(unseen));
+    fn smooth_unseen(&mut self, unseen: &[UnseenStates]) {
+        self.components.iter_mut().for_each(|component| component.smooth_unseen(unseen));
     }
 }
 
 impl<M> Mixture<M> {
-    fn refresh_shares(&self, log_shares: &mut Vec<f64>) {
-        let sum = log_sum(self.log_shares.iter().copied());
-        log_shares.clear();
-        log_shares.extend(self.log_shares.iter().map(|log| log - sum));
+    fn refresh_weights(&self, log_weights: &mut Vec<f64>) {
+        let sum = log_sum(self.log_weights.iter().copied());
+        log_weights.clear();
+        log_weights.extend(self.log_weights.iter().map(|log| log - sum));
     }
 }

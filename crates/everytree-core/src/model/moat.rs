@@ -9,17 +9,18 @@
 //! margins, variable by variable (none for one state, one for two, else one a state); the parameters of the pair
 //! tables, pair by pair in the order of the weights.
 
+use super::family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
 use super::pair::{Margin, lambda, sinkhorn};
-use super::{Learnable, ModelError, Numbers, PairCounts, Unseen};
+use super::{ComponentInference, Learnable, ModelError, PairCounts, ParamsView, Settings, UnseenStates};
 use crate::data::Codes;
 use crate::forest::frechet::Frechet;
 use crate::forest::{Backend, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
-use crate::util::mutual_information;
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64;
+use crate::util::triangle::{self, pair as edge};
+use crate::util::{mutual_information, standard_normals};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// How the joint table of two variables is parameterised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +46,8 @@ const LEAST_LOG_WEIGHT: f64 = -600.0;
 ///
 /// ```
 /// use everytree_core::model::{Learnable, Moat};
-/// use everytree_core::forest::{Codes, Cpu};
+/// use everytree_core::data::Codes;
+/// use everytree_core::forest::Cpu;
 ///
 /// // Figure 1 of the paper: three binary variables.
 /// let moat = Moat::from_tables(
@@ -83,7 +85,7 @@ struct Layout {
 impl Layout {
     fn new(states: &[usize], pairs: Pairs) -> Self {
         let n = states.len();
-        let edges = n * (n - 1) / 2;
+        let edges = triangle::pairs(n);
         let mut margins = vec![edges];
         for &count in states {
             let parameters = if pairs == Pairs::Tables { count } else { Margin::parameters(count) };
@@ -108,11 +110,6 @@ impl Layout {
     }
 }
 
-/// The number of edge {u, v}, u < v.
-pub(crate) fn edge(u: usize, v: usize) -> usize {
-    v * (v - 1) / 2 + u
-}
-
 impl Moat {
     /// From parameters in the order of the module's description.
     pub fn from_parameters(
@@ -125,7 +122,7 @@ impl Moat {
         }
         // The backend's limits, before anything is laid out.
         Tables::check(&states)?;
-        let edges = states.len() * (states.len() - 1) / 2;
+        let edges = triangle::pairs(states.len());
         if parameters.len() < edges {
             let what = "the list of parameters".to_owned();
             return Err(ModelError::Length { what, found: parameters.len(), expected: edges });
@@ -184,7 +181,7 @@ impl Moat {
         if n == 0 || states.contains(&0) {
             return Err(ModelError::NoVariables);
         }
-        let edges = n * (n - 1) / 2;
+        let edges = triangle::pairs(n);
         for (what, found) in
             [("the list of edge weights", weights.len()), ("the list of joint tables", joints.len())]
         {
@@ -205,16 +202,16 @@ impl Moat {
         Self::from_parameters(states, Pairs::Tables, parameters.collect())
     }
 
-    /// The initialisation of the paper: margins and pair tables from the counts, smoothed by `pseudo_rows` rows spread
+    /// The initialisation of the paper: margins and pair tables from the counts, smoothed by `pseudocount` rows spread
     /// evenly over all states (so that tables keep their margins), and mutual informations as weights.
-    pub fn from_counts(counts: &PairCounts, pairs: Pairs, pseudo_rows: f64) -> Result<Self, ModelError> {
+    pub fn from_counts(counts: &PairCounts, pairs: Pairs, pseudocount: f64) -> Result<Self, ModelError> {
         let states = counts.states().to_vec();
         let mut moat = Self::blank(states, pairs)?;
-        let total = counts.total() + pseudo_rows;
+        let total = counts.total() + pseudocount;
         let margins: Vec<Vec<f64>> = (0..moat.states.len())
             .map(|v| {
                 let count = moat.states[v];
-                (0..count).map(|a| (counts.single(v, a) + pseudo_rows / count as f64) / total).collect()
+                (0..count).map(|a| (counts.single(v, a) + pseudocount / count as f64) / total).collect()
             })
             .collect();
         let made: Vec<Margin> = margins
@@ -236,12 +233,12 @@ impl Moat {
         let tables = &mut rest[layout.pairs[0] - layout.margins[0]..];
         let work = by_variable(layout, weights, tables);
         work.into_par_iter().for_each(|(v, weights, tables)| {
-            let first = layout.pairs[v * v.saturating_sub(1) / 2];
+            let first = layout.pairs[triangle::pairs(v)];
             for u in 0..v {
                 let cells = (states[u] * states[v]) as f64;
                 let joint: Vec<f64> = (0..states[u])
                     .flat_map(|b| (0..states[v]).map(move |a| (a, b)))
-                    .map(|(a, b)| (counts.pair(v, a, u, b) + pseudo_rows / cells) / total)
+                    .map(|(a, b)| (counts.pair(v, a, u, b) + pseudocount / cells) / total)
                     .collect();
                 let information = mutual_information(&joint, &margins[u], &margins[v]).max(LEAST_INFORMATION);
                 let e = edge(u, v);
@@ -260,12 +257,7 @@ impl Moat {
     /// Every parameter from a normal distribution of deviation 1, by seed.
     pub fn random(states: Vec<usize>, pairs: Pairs, seed: u64) -> Result<Self, ModelError> {
         let mut moat = Self::blank(states, pairs)?;
-        let mut rng = Pcg64::seed_from_u64(seed);
-        for parameter in &mut moat.parameters {
-            // Box and Muller.
-            let (radius, angle): (f64, f64) = (rng.random(), rng.random());
-            *parameter = (-2.0 * (1.0 - radius).ln()).sqrt() * (std::f64::consts::TAU * angle).cos();
-        }
+        standard_normals(seed, &mut moat.parameters);
         Ok(moat)
     }
 
@@ -306,7 +298,7 @@ impl Moat {
     }
 
     /// The weight of every edge, the largest being 1, in the order of the parameters.
-    pub fn weights(&self) -> Vec<f64> {
+    pub fn edge_weights(&self) -> Vec<f64> {
         let weights = &self.parameters[..self.layout.margins[0]];
         let most = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         match self.pairs {
@@ -330,14 +322,8 @@ impl Moat {
     /// Weights as a symmetric matrix.
     pub(super) fn weight_matrix(&self) -> Vec<f64> {
         let n = self.states.len();
-        let weights = self.weights();
-        let mut matrix = vec![0.0; n * n];
-        for v in 0..n {
-            for u in 0..v {
-                matrix[v * n + u] = weights[edge(u, v)];
-                matrix[u * n + v] = weights[edge(u, v)];
-            }
-        }
+        let mut matrix = triangle::below_diagonal(n, &self.edge_weights());
+        triangle::mirror(n, &mut matrix);
         matrix
     }
 
@@ -345,7 +331,7 @@ impl Moat {
     fn scale_tables(&self, margins: &[Margin], joints: &mut [f64]) -> Result<(), ModelError> {
         let work = by_variable(&self.layout, &mut [], joints);
         work.into_par_iter().try_for_each(|(v, _, joints)| {
-            let start = self.layout.pairs[v * v.saturating_sub(1) / 2];
+            let start = self.layout.pairs[triangle::pairs(v)];
             for u in 0..v {
                 let e = edge(u, v);
                 let joint = &mut joints[self.layout.pairs[e] - start..self.layout.pairs[e + 1] - start];
@@ -370,7 +356,7 @@ fn by_variable<'a>(
     let (mut weights, mut tables) = (weights, tables);
     (0..n)
         .map(|v| {
-            let (first, last) = (v * v.saturating_sub(1) / 2, v * (v + 1) / 2);
+            let (first, last) = (triangle::pairs(v), triangle::pairs(v + 1));
             let (own, rest) =
                 std::mem::take(&mut weights).split_at_mut(if has_weights { last - first } else { 0 });
             weights = rest;
@@ -398,7 +384,7 @@ fn check_probabilities(p: &[f64], expected: f64, what: impl Fn() -> String) -> R
 }
 
 /// A [`Moat`] made ready for a machine.
-pub struct Ready<B: Backend> {
+pub struct MoatReady<B: Backend> {
     pub(super) margins: Vec<Margin>,
     pub(super) tables: Tables,
     prepared: B::Prepared,
@@ -410,7 +396,7 @@ pub struct Ready<B: Backend> {
     prior: Vec<f64>,
 }
 
-impl<B: Backend> Ready<B> {
+impl<B: Backend> MoatReady<B> {
     /// The probability that the tree has edge {u, v}, before any data, in the order of the weights.
     pub fn prior(&self) -> &[f64] {
         &self.prior
@@ -436,42 +422,42 @@ impl MoatStats {
     }
 }
 
-impl Numbers for Moat {
-    fn pieces(&self) -> Vec<&[f64]> {
+impl ParamsView for Moat {
+    fn slices(&self) -> Vec<&[f64]> {
         vec![&self.parameters]
     }
 
-    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+    fn slices_mut(&mut self) -> Vec<&mut [f64]> {
         vec![&mut self.parameters]
     }
 }
 
-impl Numbers for MoatStats {
-    fn pieces(&self) -> Vec<&[f64]> {
+impl ParamsView for MoatStats {
+    fn slices(&self) -> Vec<&[f64]> {
         vec![self.counts.sums(), &self.singles, std::slice::from_ref(&self.total)]
     }
 
-    fn pieces_mut(&mut self) -> Vec<&mut [f64]> {
+    fn slices_mut(&mut self) -> Vec<&mut [f64]> {
         vec![self.counts.sums_mut(), &mut self.singles, std::slice::from_mut(&mut self.total)]
     }
 }
 
 impl Learnable for Moat {
-    type Ready<B: Backend> = Ready<B>;
+    type Ready<B: Backend> = MoatReady<B>;
     type Stats = MoatStats;
 
     fn states(&self) -> &[usize] {
         &self.states
     }
 
-    fn ready<B: Backend>(&self, backend: &B) -> Result<Ready<B>, ModelError> {
+    fn ready<B: Backend>(&self, backend: &B) -> Result<MoatReady<B>, ModelError> {
         let tables = Tables::zeros(Kind::Undirected, &self.states)?;
         let joints = match self.pairs {
             Pairs::Sinkhorn => vec![0.0; self.layout.total() - self.layout.pairs[0]],
             _ => Vec::new(),
         };
         let edges = self.layout.margins[0];
-        let mut ready = Ready {
+        let mut ready = MoatReady {
             margins: Vec::new(),
             prepared: backend.prepare(&tables),
             tables,
@@ -484,7 +470,7 @@ impl Learnable for Moat {
         Ok(ready)
     }
 
-    fn refresh<B: Backend>(&self, backend: &B, ready: &mut Ready<B>) -> Result<(), ModelError> {
+    fn refresh<B: Backend>(&self, backend: &B, ready: &mut MoatReady<B>) -> Result<(), ModelError> {
         if let Some(place) = self.parameters.iter().position(|value| !value.is_finite()) {
             return Err(ModelError::NotANumber { place, value: self.parameters[place] });
         }
@@ -501,7 +487,7 @@ impl Learnable for Moat {
             }
         }
         ready.margins = (0..n).map(|v| self.margin(v)).collect();
-        let Ready { margins, tables, joints, .. } = ready;
+        let MoatReady { margins, tables, joints, .. } = ready;
         if self.pairs == Pairs::Sinkhorn {
             self.scale_tables(margins, joints)?;
         }
@@ -539,7 +525,7 @@ impl Learnable for Moat {
     fn log_likelihood<B: Backend>(
         &self,
         backend: &B,
-        ready: &mut Ready<B>,
+        ready: &mut MoatReady<B>,
         codes: Codes<'_>,
         out: &mut [f64],
     ) -> Result<(), ModelError> {
@@ -556,7 +542,7 @@ impl Learnable for Moat {
         Ok(())
     }
 
-    fn stats<B: Backend>(&self, ready: &Ready<B>) -> MoatStats {
+    fn stats<B: Backend>(&self, ready: &MoatReady<B>) -> MoatStats {
         let singles = vec![0.0; self.states.iter().sum()];
         MoatStats { counts: Counts::new(&ready.tables), singles, total: 0.0 }
     }
@@ -564,7 +550,7 @@ impl Learnable for Moat {
     fn accumulate<B: Backend>(
         &self,
         backend: &B,
-        ready: &mut Ready<B>,
+        ready: &mut MoatReady<B>,
         codes: Codes<'_>,
         weights: &[f64],
         stats: &mut MoatStats,
@@ -580,11 +566,11 @@ impl Learnable for Moat {
         Ok(())
     }
 
-    fn gradient<B: Backend>(&self, ready: &Ready<B>, stats: &MoatStats, gradient: &mut [f64]) {
+    fn gradient<B: Backend>(&self, ready: &MoatReady<B>, stats: &MoatStats, gradient: &mut [f64]) {
         assert_eq!(gradient.len(), self.parameters.len(), "one derivative per parameter");
         assert!(self.pairs != Pairs::Tables, "tables as they are have no gradient");
         gradient.fill(0.0);
-        let Ready { margins, joints, prior, .. } = ready;
+        let MoatReady { margins, joints, prior, .. } = ready;
         let (states, layout) = (&self.states[..], &self.layout);
         let (offsets, sums) = (stats.counts.offsets(), stats.counts.sums());
         let total = offsets[states.len()];
@@ -605,7 +591,7 @@ impl Learnable for Moat {
             })
             .collect();
         work.into_par_iter().for_each(|(v, weights, pairs, passed_on, own)| {
-            let first = layout.pairs[v * v.saturating_sub(1) / 2];
+            let first = layout.pairs[triangle::pairs(v)];
             let mut counts = vec![0.0; states[v] * states[..v].iter().max().unwrap_or(&0)];
             for u in 0..v {
                 let e = edge(u, v);
@@ -659,7 +645,7 @@ impl Learnable for Moat {
         }
     }
 
-    fn hold(&mut self, unseen: &[Unseen]) {
+    fn smooth_unseen(&mut self, unseen: &[UnseenStates]) {
         if self.pairs == Pairs::Tables {
             return;
         }
@@ -672,6 +658,85 @@ impl Learnable for Moat {
             let logits = Margin::logits(&p);
             self.parameters[place..place + logits.len()].copy_from_slice(&logits);
         }
+    }
+}
+
+impl FamilyModel for Moat {
+    const SPEC: FamilySpec = FamilySpec {
+        name: "moat",
+        presets: &[Preset::one(
+            "moat",
+            "the mixture of all trees of the paper: spanning trees, shared margins",
+        )],
+        trees: Trees::All,
+        pair_tables: true,
+        // Tables are bound to the margins.
+        laplace: false,
+        ..FamilySpec::USUAL
+    };
+
+    fn settings(variables: usize) -> Settings {
+        Settings::paper(variables)
+    }
+
+    fn from_counts(from: &Initialisation<'_>) -> Result<Self, ModelError> {
+        Moat::from_counts(&from.counts, from.shape.pairs.unwrap_or(Pairs::Lambda), from.pseudocount)
+    }
+
+    fn random(states: &[usize], shape: &ComponentShape, seed: u64) -> Result<Self, ModelError> {
+        Moat::random(states.to_vec(), shape.pairs.unwrap_or(Pairs::Lambda), seed)
+    }
+
+    fn shape(&self) -> ComponentShape {
+        ComponentShape { pairs: Some(self.pairs), ..ComponentShape::default() }
+    }
+
+    fn list_names(shape: &ComponentShape) -> &'static [&'static str] {
+        match shape.pairs {
+            Some(Pairs::Tables) => &["edges.weight", "margins.probability", "pairs.probability"],
+            Some(Pairs::Sinkhorn) => &["edges.log_weight", "margins.logit", "pairs.log_matrix"],
+            Some(Pairs::Lambda) | None => &["edges.log_weight", "margins.logit", "pairs.frechet_logit"],
+        }
+    }
+
+    fn lists(&self) -> Vec<Cow<'_, [f64]>> {
+        let [margins, pairs] = self.sections();
+        let all = &self.parameters;
+        vec![all[..margins].into(), all[margins..pairs].into(), all[pairs..].into()]
+    }
+
+    fn from_numbers(states: &[usize], shape: &ComponentShape, numbers: &[f64]) -> Result<Self, ModelError> {
+        let pairs = shape.pairs.unwrap_or(Pairs::Lambda);
+        Moat::from_parameters(states.to_vec(), pairs, numbers.to_vec())
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::Undirected
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        triangle::below_diagonal(self.states.len(), &self.edge_weights())
+    }
+
+    fn degrees_of_freedom(&self) -> usize {
+        self.parameters.len()
+    }
+
+    fn prior_edges<B: Backend>(&self, ready: &MoatReady<B>) -> Vec<f64> {
+        triangle::below_diagonal(self.states.len(), &ready.prior)
+    }
+
+    fn edge_counts(&self, stats: &MoatStats) -> Vec<f64> {
+        let n = self.states.len();
+        let mut edges = vec![0.0; n * n];
+        for v in 0..n {
+            (0..v).for_each(|u| edges[v * n + u] = stats.counts.edge(v, u));
+        }
+        edges
+    }
+
+    fn inference(&self) -> Result<ComponentInference<'_>, ModelError> {
+        Ok(ComponentInference::AllTrees(Box::new(self.density()?)))
     }
 }
 

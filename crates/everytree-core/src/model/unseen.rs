@@ -8,7 +8,7 @@ use crate::data::Table;
 
 /// The states of one variable that were not seen, and what they have together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unseen {
+pub struct UnseenStates {
     /// Which variable.
     pub variable: usize,
     /// Its states that were not seen; never all of them.
@@ -22,14 +22,14 @@ const LEAST_ONCE: f64 = 0.5;
 /// Never more than this, however few rows there are.
 const MOST: f64 = 0.5;
 
-impl Unseen {
+impl UnseenStates {
     /// Of all variables with a state that no row shows. `known` says whether a cell was observed.
     pub fn find(
         states: &[usize],
         table: &Table,
         weights: &[f64],
         known: impl Fn(usize, usize) -> bool,
-    ) -> Vec<Unseen> {
+    ) -> Vec<UnseenStates> {
         let mut found = Vec::new();
         for (variable, &count) in states.iter().enumerate() {
             let mut rows = vec![0.0; count];
@@ -43,7 +43,7 @@ impl Unseen {
             let total: f64 = rows.iter().sum();
             let once = rows.iter().filter(|&&rows| rows > 0.0 && rows <= 1.0).count() as f64;
             let probability = (once.max(LEAST_ONCE) / (total + LEAST_ONCE)).min(MOST);
-            found.push(Unseen { variable, states: never, probability });
+            found.push(UnseenStates { variable, states: never, probability });
         }
         found
     }
@@ -65,18 +65,18 @@ mod tests {
         for row in [[0, 1, 0], [1, 1, 1], [2, 1, 1], [2, 1, 2], [2, 1, 2]] {
             table.push(&row);
         }
-        let found = Unseen::find(&states, &table, &[1.0; 5], |_, _| true);
+        let found = UnseenStates::find(&states, &table, &[1.0; 5], |_, _| true);
         let expected = [
-            Unseen { variable: 0, states: vec![3], probability: 2.0 / 5.5 },
-            Unseen { variable: 1, states: vec![0], probability: 0.5 / 5.5 },
+            UnseenStates { variable: 0, states: vec![3], probability: 2.0 / 5.5 },
+            UnseenStates { variable: 1, states: vec![0], probability: 0.5 / 5.5 },
         ];
         assert_eq!(found, expected);
         // Cells that were not observed show nothing: without the first row, state 0 of the last variable is unseen.
-        let found = Unseen::find(&states, &table, &[1.0; 5], |row, variable| (row, variable) != (0, 2));
-        assert_eq!(found[2], Unseen { variable: 2, states: vec![0], probability: 0.5 / 4.5 });
+        let found = UnseenStates::find(&states, &table, &[1.0; 5], |row, variable| (row, variable) != (0, 2));
+        assert_eq!(found[2], UnseenStates { variable: 2, states: vec![0], probability: 0.5 / 4.5 });
         // Nothing seen at all: nothing to hold.
-        assert_eq!(Unseen::find(&states, &table, &[1.0; 5], |_, _| false), []);
+        assert_eq!(UnseenStates::find(&states, &table, &[1.0; 5], |_, _| false), []);
         // However few.
-        assert_eq!(Unseen::find(&[3], &table, &[1.0], |_, _| true)[0].probability, 0.5);
+        assert_eq!(UnseenStates::find(&[3], &table, &[1.0], |_, _| true)[0].probability, 0.5);
     }
 }

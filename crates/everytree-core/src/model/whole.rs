@@ -1,6 +1,6 @@
 //! A model as it is saved and asked: columns in blocks, and a mixture over them.
 
-use super::{Component, Learnable, Mixture, ModelError, Pairs, Structure};
+use super::{Component, ComponentShape, Family, Learnable, Mixture, ModelError, Trees};
 use crate::blocks::Blocks;
 use crate::spanning::Kind;
 
@@ -17,13 +17,9 @@ impl Model {
         if blocks.states() != mixture.states() {
             return Err(ModelError::OtherVariables);
         }
-        let family = |component: &Component| match component {
-            Component::Moat(_) => (0, None),
-            Component::Directed(_) => (1, None),
-            Component::Tree(tree) => (2, Some(tree.structure())),
-        };
-        let first = family(&mixture.components()[0]);
-        if mixture.components().iter().any(|component| family(component) != first) {
+        let kind_of = |component: &Component| (component.family(), component.shape());
+        let first = kind_of(&mixture.components()[0]);
+        if mixture.components().iter().any(|component| kind_of(component) != first) {
             return Err(ModelError::OtherFamilies);
         }
         Ok(Self { blocks, mixture })
@@ -50,32 +46,34 @@ impl Model {
         self.mixture.components()[0].kind()
     }
 
-    /// The name of the family.
-    pub fn family(&self) -> &'static str {
-        match self.structure() {
-            None if self.pairs().is_some() => "moat",
-            None => "directed",
-            Some(Structure::Independent) => "independent",
-            Some(Structure::ChowLiu) if self.mixture.components().len() == 1 => "chow-liu",
-            Some(Structure::ChowLiu) => "mixture-of-trees",
-            Some(Structure::Hidden(_)) => "hclt",
-        }
+    /// The family of its components.
+    pub fn family(&self) -> Family {
+        self.mixture.components()[0].family()
     }
 
-    /// What hangs where, in families of one tree.
-    pub fn structure(&self) -> Option<Structure> {
-        match &self.mixture.components()[0] {
-            Component::Tree(tree) => Some(tree.structure()),
-            _ => None,
-        }
+    /// The name of the family, or of mixtures of it.
+    pub fn family_name(&self) -> &'static str {
+        self.family().name(self.mixture.components().len())
     }
 
-    /// How pair tables are parameterised, in the paper's family.
-    pub fn pairs(&self) -> Option<Pairs> {
-        match &self.mixture.components()[0] {
-            Component::Moat(moat) => Some(moat.pairs()),
-            _ => None,
-        }
+    /// What describes its components besides their numbers.
+    pub fn shape(&self) -> ComponentShape {
+        self.mixture.components()[0].shape()
+    }
+
+    /// States of latent variables, in families that have some.
+    pub fn hidden(&self) -> Option<usize> {
+        self.shape().hidden
+    }
+
+    /// Is every component one tree, so that all posteriors are exact and nothing is left to do for a GPU?
+    pub fn is_of_trees(&self) -> bool {
+        self.family().spec().trees != Trees::All
+    }
+
+    /// What it answers exactly.
+    pub fn exact_answers(&self) -> &'static [&'static str] {
+        self.family().spec().trees.exact_answers(self.mixture.components().len())
     }
 
     /// How many numbers say it all.

@@ -2,13 +2,16 @@
 
 mod information;
 mod logs;
+mod normal;
 mod offsets;
 mod pool;
 mod stream;
+pub(crate) mod triangle;
 
 pub(crate) use information::mutual_information;
 pub(crate) use logs::{choose, log_sum, shares};
+pub(crate) use normal::standard_normals;
 pub(crate) use offsets::offsets;
 pub(crate) use pool::Pool;
 pub use stream::seed_of;
-pub(crate) use stream::{mix, stream};
+pub(crate) use stream::{mix, shuffle, stream};

@@ -1,5 +1,6 @@
 //! One stream of random numbers per seed, purpose and block, so that no use of chance disturbs another.
 
+use rand::RngExt;
 use rand_pcg::Pcg64;
 
 /// The numbers for one block (an epoch, say) of one purpose.
@@ -22,10 +23,16 @@ pub(crate) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
+/// Another order (Fisher and Yates).
+pub(crate) fn shuffle(places: &mut [u32], rng: &mut Pcg64) {
+    for i in (1..places.len()).rev() {
+        places.swap(i, rng.random_range(0..=i));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand::RngExt;
 
     #[test]
     fn streams_differ_in_every_part() {

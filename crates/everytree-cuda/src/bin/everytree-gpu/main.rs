@@ -5,7 +5,7 @@ mod parity;
 mod speed;
 
 use everytree_core::data::Table;
-use everytree_core::learn::Settings;
+use everytree_core::model::Settings;
 use everytree_cuda::Cuda;
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Some("bench") => speed::bench(&single, number(1)),
         Some("profile") => {
             let n = number(1).unwrap_or(500);
-            speed::profile(&single, n, number(2).unwrap_or(Settings::paper(n).batch))
+            speed::profile(&single, n, number(2).unwrap_or(Settings::paper(n).batch_size))
         }
         _ => Err("everytree-gpu test | bench [N] | score | profile [N [ROWS]]".to_owned()),
     };

@@ -4,8 +4,8 @@ use crate::{Chance, table};
 use everytree_core::data::Codes;
 use everytree_core::data::Table;
 use everytree_core::forest::{Backend, Counts, Cpu, Tables};
-use everytree_core::learn::{Data, Engine, Family, Settings, Start, State, edge_posteriors, evaluate};
-use everytree_core::model::{Component, Mixture, Numbers, Pairs, Regularisation};
+use everytree_core::learn::{Data, Engine, State, edge_posteriors, evaluate};
+use everytree_core::model::{Component, Family, Mixture, Pairs, ParamsView, Regularisation, Settings, Start};
 use everytree_core::spanning::Kind;
 use everytree_cuda::Cuda;
 
@@ -31,7 +31,7 @@ fn run<M: Backend>(
     let prepared = machine.prepare(tables);
     let mut trace = machine.trace();
     let mut logs = vec![0.0; weights.len()];
-    let codes = Codes::new(codes, n).map_err(words)?;
+    let codes = Codes::new(codes, n).map_err(|error| error.to_string())?;
     // On a thread that has never seen the device: the door is open to all of them.
     let summary = std::thread::scope(|scope| {
         scope.spawn(|| machine.forward(&prepared, codes, &mut trace, &mut logs)).join().expect("no panic")
@@ -168,16 +168,16 @@ fn learning(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
     ] {
         let states: Vec<usize> = (0..n).map(|v| if mixed { 1 + v % 5 } else { 2 }).collect();
         let [train, valid] = [1, 2].map(|seed| table(&states, rows, seed).unique());
-        let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
+        let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
         let start = start.model(&states, &train, components, 1).map_err(|error| error.to_string())?;
         // Parameters that rows say next to nothing about are drawn to the mean of the components, and there Adam makes large steps of
         // small noise: shrinkage is for the others.
         let settings = Settings {
             epochs: 2,
-            batch: 64,
+            batch_size: 64,
             learning_rate: 0.03,
-            averaging: Some(0.8),
-            regularisation: Regularisation { shrinkage: if mixed { 0.0 } else { 2.0 }, smoothing: 0.1 },
+            ema: Some(0.8),
+            regularisation: Regularisation { shrinkage: if mixed { 0.0 } else { 2.0 }, laplace: 0.1 },
             ..Settings::paper(n)
         };
         let data = Data { train: &train, valid: &valid };
@@ -241,14 +241,14 @@ fn crowded(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
     for (family, n, megabytes) in [(Family::Moat, 500, 160), (Family::Directed, 400, 160)] {
         let states = vec![2; n];
         let [train, valid] = [(1, 256), (2, 64)].map(|(seed, rows)| table(&states, rows, seed).unique());
-        let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
+        let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
         let mut start = start.model(&states, &train, 1, 1).map_err(|error| error.to_string())?;
         // Of few rows, margins of many variables are the same, and where two are, the paper's family has a kink: the last bit of an
         // exponential would say which way is uphill.
         let mut chance = Chance(1);
         let apart: Vec<f64> = start.to_vec().iter().map(|number| number + 0.01 * chance.next()).collect();
         start.set(&apart).map_err(|error| error.to_string())?;
-        let settings = Settings { epochs: 1, batch: 128, ..Settings::paper(n) };
+        let settings = Settings { epochs: 1, batch_size: 128, ..Settings::paper(n) };
         let data = Data { train: &train, valid: &valid };
         let truth = learned(&start, data, &settings, &cpu, &cpu)?;
         let mut check = |name: &str, found: State<Mixture<Component>>, most: f64| {
@@ -306,7 +306,7 @@ fn large(single: &Cuda<f32>) -> Result<usize, String> {
     {
         let states = vec![2; n];
         let [train, valid] = [(1, 400), (2, 4)].map(|(seed, rows)| table(&states, rows, seed).unique());
-        let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
+        let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
         let start = start.model(&states, &train, 1, 1).map_err(|error| error.to_string())?;
         let settings = Settings { epochs: 3, ..Settings::paper(n) };
         let data = Data { train: &train, valid: &valid };

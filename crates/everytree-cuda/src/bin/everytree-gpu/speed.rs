@@ -2,8 +2,8 @@
 
 use crate::table;
 use everytree_core::forest::Cpu;
-use everytree_core::learn::{Engine, Family, Settings, Start, State, Step, log_likelihoods};
-use everytree_core::model::Pairs;
+use everytree_core::learn::{Engine, State, Step, log_likelihoods};
+use everytree_core::model::{Family, Pairs, Settings, Start};
 use everytree_cuda::{Cuda, CudaReal, Timed};
 use std::time::Instant;
 
@@ -27,7 +27,7 @@ pub fn bench(machine: &Cuda<f32>, only: Option<usize>) -> Result<(), String> {
     if let Some(only) = only {
         sizes.retain(|(n, ..)| *n == only);
         if sizes.is_empty() {
-            sizes.push((only, Settings::paper(only).batch, f64::NAN));
+            sizes.push((only, Settings::paper(only).batch_size, f64::NAN));
         }
     }
     for (n, batch, published) in sizes {
@@ -63,7 +63,7 @@ fn with_steps<T: CudaReal, X>(
     let words = |error: everytree_core::model::ModelError| error.to_string();
     let states = vec![2; n];
     let train = table(&states, batch, 1).unique();
-    let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
+    let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
     let model = start.model(&states, &train, 1, 1).map_err(words)?;
     let mut steps = machine
         .steps(&model, &[], &Settings::paper(n))
@@ -127,7 +127,7 @@ pub fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
         for family in [Family::Moat, Family::Directed] {
             let states = vec![2; n];
             let train = table(&states, 1000, 1).unique();
-            let start = Start { family, pairs: Pairs::Lambda, pseudo_rows: 1.0, random: false, seed: 5 };
+            let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
             let model = start.model(&states, &train, 1, 1).map_err(words)?;
             let rows = table(&states, rows, 2);
             let fastest = |work: &mut dyn FnMut() -> Result<(), String>| -> Result<f64, String> {

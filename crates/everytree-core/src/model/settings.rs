@@ -1,27 +1,27 @@
 //! How to learn.
 
-use super::start::Family;
-use crate::model::Regularisation;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// What can be set about learning. [`Settings::paper`] has the defaults.
+/// What can be set about learning. Every family has its usual ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     /// Times through the data.
     pub epochs: usize,
     /// Rows of a mini-batch.
-    pub batch: usize,
-    /// Step length of Adam.
+    #[serde(alias = "batch")]
+    pub batch_size: usize,
+    /// Learning rate of Adam.
     pub learning_rate: f64,
     /// Seed of the order of rows.
     pub seed: u64,
     /// Stop after so many epochs without a better validation.
     pub patience: Option<usize>,
-    /// Let the step length fall to zero along a cosine.
+    /// Let the learning rate fall to zero along a cosine.
     pub cosine: bool,
-    /// Validate and keep an exponential average of the parameters with this decay per step.
-    pub averaging: Option<f64>,
+    /// Validate and keep an exponential moving average of the parameters with this decay per step.
+    #[serde(alias = "averaging")]
+    pub ema: Option<f64>,
     /// How a step is made.
     #[serde(default)]
     pub optimiser: Optimiser,
@@ -50,15 +50,15 @@ const MANY_VARIABLES: usize = 500;
 impl Settings {
     /// The paper's: 50 epochs; batches of 1,024 rows and steps of 0.05 below 500 variables, of 64 rows and 0.01 from there on.
     pub fn paper(variables: usize) -> Self {
-        let (batch, learning_rate) = if variables < MANY_VARIABLES { (1024, 0.05) } else { (64, 0.01) };
+        let (batch_size, learning_rate) = if variables < MANY_VARIABLES { (1024, 0.05) } else { (64, 0.01) };
         Self {
             epochs: 50,
-            batch,
+            batch_size,
             learning_rate,
             seed: 0,
             patience: None,
             cosine: false,
-            averaging: None,
+            ema: None,
             optimiser: Optimiser::Adam,
             regularisation: Regularisation::default(),
         }
@@ -67,14 +67,14 @@ impl Settings {
     /// For the directed family: shorter epochs of smaller batches, steps that fall along a cosine, components of a mixture
     /// shrunk towards their mean. Chosen on validation rows of the datasets in experiments/results/table1-directed.csv.
     pub fn directed(variables: usize) -> Self {
-        let (batch, learning_rate) = if variables < MANY_VARIABLES { (256, 0.05) } else { (64, 0.02) };
+        let (batch_size, learning_rate) = if variables < MANY_VARIABLES { (256, 0.05) } else { (64, 0.02) };
         Self {
             epochs: 30,
-            batch,
+            batch_size,
             learning_rate,
             patience: Some(6),
             cosine: true,
-            regularisation: Regularisation { shrinkage: 2.0, smoothing: 0.0 },
+            regularisation: Regularisation { shrinkage: 2.0, laplace: 0.0 },
             ..Self::paper(variables)
         }
     }
@@ -83,10 +83,10 @@ impl Settings {
     pub fn mixture_of_trees() -> Self {
         Self {
             epochs: 100,
-            batch: ALL_ROWS,
+            batch_size: ALL_ROWS,
             patience: Some(5),
             optimiser: Optimiser::Em,
-            regularisation: Regularisation { shrinkage: 5.0, smoothing: 1.0 },
+            regularisation: Regularisation { shrinkage: 5.0, laplace: 1.0 },
             ..Self::paper(0)
         }
     }
@@ -94,22 +94,12 @@ impl Settings {
     /// For hidden trees: gradients, like the directed family; they get further than expectation–maximisation in the same
     /// time (jester in experiments/results/table1.csv).
     pub fn hidden_tree() -> Self {
-        Self { epochs: 30, batch: 256, patience: Some(6), cosine: true, ..Self::paper(0) }
-    }
-
-    /// The usual ones of a family.
-    pub fn usual(family: Family, variables: usize) -> Self {
-        match family {
-            Family::Moat => Self::paper(variables),
-            Family::Directed => Self::directed(variables),
-            Family::Independent | Family::ChowLiu => Self::mixture_of_trees(),
-            Family::Hclt => Self::hidden_tree(),
-        }
+        Self { epochs: 30, batch_size: 256, patience: Some(6), cosine: true, ..Self::paper(0) }
     }
 
     /// Can one learn like this?
     pub fn check(&self) -> Result<(), SettingsError> {
-        if self.batch == 0 {
+        if self.batch_size == 0 {
             return Err(SettingsError::NoBatch);
         }
         if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
@@ -119,19 +109,19 @@ impl Settings {
             return Err(SettingsError::NoPatience);
         }
         for (what, value) in
-            [("shrinkage", self.regularisation.shrinkage), ("prior", self.regularisation.smoothing)]
+            [("shrinkage", self.regularisation.shrinkage), ("Laplace smoothing", self.regularisation.laplace)]
         {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(SettingsError::Regularisation { what, value });
             }
         }
-        match self.averaging {
-            Some(decay) if !(0.0..1.0).contains(&decay) => Err(SettingsError::Averaging(decay)),
+        match self.ema {
+            Some(decay) if !(0.0..1.0).contains(&decay) => Err(SettingsError::Ema(decay)),
             _ => Ok(()),
         }
     }
 
-    /// The step length of step `step` of `steps`.
+    /// The learning rate of step `step` of `steps`.
     pub(crate) fn rate(&self, step: usize, steps: usize) -> f64 {
         if !self.cosine {
             return self.learning_rate;
@@ -151,7 +141,7 @@ pub enum SettingsError {
     /// No patience at all.
     #[error("a patience of 0 epochs would end before it begins; at least 1")]
     NoPatience,
-    /// A step length that leads nowhere.
+    /// A learning rate that leads nowhere.
     #[error("the learning rate is {0}; it must be positive and finite")]
     LearningRate(f64),
     /// A strength that is none.
@@ -163,6 +153,61 @@ pub enum SettingsError {
         value: f64,
     },
     /// A decay that is none.
-    #[error("the decay of the parameter average is {0}; it must be at least 0 and less than 1")]
-    Averaging(f64),
+    #[error("the decay of the moving average is {0}; it must be at least 0 and less than 1")]
+    Ema(f64),
+}
+
+/// How many components a mixture has, or states a hidden variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HowMany {
+    /// So many.
+    Just(usize),
+    /// Twice as many as before as long as validation gets better by [`LEAST_GAIN`], up to so many.
+    UpTo(usize),
+}
+
+impl HowMany {
+    /// The most there can be.
+    pub fn most(self) -> usize {
+        match self {
+            Self::Just(count) | Self::UpTo(count) => count,
+        }
+    }
+
+    /// What is tried first.
+    pub(crate) fn first(self, least: usize) -> usize {
+        match self {
+            Self::Just(count) => count,
+            Self::UpTo(most) => least.min(most),
+        }
+    }
+
+    /// What is tried after so many, if anything.
+    pub(crate) fn after(self, last: usize) -> Option<usize> {
+        match self {
+            Self::UpTo(most) if last < most => Some((2 * last).min(most)),
+            _ => None,
+        }
+    }
+}
+
+/// Most components of a mixture.
+pub const MAX_COMPONENTS: usize = 1024;
+
+/// What twice as many must gain before there are more, in nats a row.
+pub const LEAST_GAIN: f64 = 1e-3;
+
+/// More components, or states of latent variables, than this are tried only if they are asked for.
+pub const AUTO: usize = 64;
+
+/// How parameters are kept from following the data too closely. Zero: not at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Regularisation {
+    /// Of the components of a mixture, towards their mean: as many times half the square of the distance counts as
+    /// nats of the whole data.
+    pub shrinkage: f64,
+    /// Laplace laplace: rows spread evenly over the states of every line of every free table.
+    #[serde(alias = "smoothing")]
+    pub laplace: f64,
 }

@@ -1,6 +1,6 @@
 //! The tree of the highest mutual information, and its tables.
 
-use super::PairCounts;
+use crate::model::PairCounts;
 use crate::util::mutual_information;
 use rayon::prelude::*;
 use std::cmp::Ordering;
@@ -13,21 +13,21 @@ fn both(counts: &PairCounts, v: usize, b: usize, u: usize, a: usize) -> f64 {
     }
 }
 
-/// The distribution of v, with so many rows of even chance.
-pub(super) fn margin(counts: &PairCounts, v: usize, pseudo_rows: f64) -> Vec<f64> {
+/// The distribution of v, smoothed by a pseudocount.
+pub(super) fn margin(counts: &PairCounts, v: usize, pseudocount: f64) -> Vec<f64> {
     let states = counts.states()[v];
-    let even = pseudo_rows / states as f64;
-    let total = counts.total() + pseudo_rows;
+    let even = pseudocount / states as f64;
+    let total = counts.total() + pseudocount;
     match total > 0.0 {
         true => (0..states).map(|b| (counts.single(v, b) + even) / total).collect(),
         false => vec![1.0 / states as f64; states],
     }
 }
 
-/// `P(x_v = b | x_u = a)`, a line for every a, with so many rows of even chance for the pair.
-pub(super) fn conditional(counts: &PairCounts, v: usize, u: usize, pseudo_rows: f64) -> Vec<f64> {
+/// `P(x_v = b | x_u = a)`, a line for every a, smoothed by a pseudocount for the pair.
+pub(super) fn conditional(counts: &PairCounts, v: usize, u: usize, pseudocount: f64) -> Vec<f64> {
     let (k_u, k_v) = (counts.states()[u], counts.states()[v]);
-    let even = pseudo_rows / (k_u * k_v) as f64;
+    let even = pseudocount / (k_u * k_v) as f64;
     let mut table = Vec::with_capacity(k_u * k_v);
     for a in 0..k_u {
         let line: Vec<f64> = (0..k_v).map(|b| both(counts, v, b, u, a) + even).collect();
@@ -42,25 +42,25 @@ pub(super) fn conditional(counts: &PairCounts, v: usize, u: usize, pseudo_rows: 
 }
 
 /// The mutual information of two variables, u < v.
-fn information(counts: &PairCounts, v: usize, u: usize, pseudo_rows: f64) -> f64 {
-    let total = counts.total() + pseudo_rows;
+fn information(counts: &PairCounts, v: usize, u: usize, pseudocount: f64) -> f64 {
+    let total = counts.total() + pseudocount;
     if total <= 0.0 {
         return 0.0;
     }
     let (k_u, k_v) = (counts.states()[u], counts.states()[v]);
-    let even = pseudo_rows / (k_u * k_v) as f64;
+    let even = pseudocount / (k_u * k_v) as f64;
     let cells = (0..k_u).flat_map(|a| (0..k_v).map(move |b| (a, b)));
     let joint: Vec<f64> = cells.map(|(a, b)| (counts.pair(v, b, u, a) + even) / total).collect();
-    mutual_information(&joint, &margin(counts, u, pseudo_rows), &margin(counts, v, pseudo_rows))
+    mutual_information(&joint, &margin(counts, u, pseudocount), &margin(counts, v, pseudocount))
 }
 
 /// The parent of every variable in the spanning tree of the highest mutual information, hung up at the first variable, which
 /// is its own. `O(n²)` after the informations; of equals the first counts.
-pub(super) fn best_tree(counts: &PairCounts, pseudo_rows: f64) -> Vec<usize> {
+pub(super) fn best_tree(counts: &PairCounts, pseudocount: f64) -> Vec<usize> {
     let n = counts.states().len();
     let informations: Vec<Vec<f64>> = (0..n)
         .into_par_iter()
-        .map(|v| (0..v).map(|u| information(counts, v, u, pseudo_rows)).collect())
+        .map(|v| (0..v).map(|u| information(counts, v, u, pseudocount)).collect())
         .collect();
     let between = |u: usize, v: usize| informations[u.max(v)][u.min(v)];
     // Prim: the best edge from the tree so far to each variable outside.

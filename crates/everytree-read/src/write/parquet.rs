@@ -1,8 +1,8 @@
-//! Rows of codes as a Parquet file: every column by the type of its states.
+//! A dataset as a Parquet file: every column by the type of its states.
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
-use everytree_core::data::{Schema, States, Variable};
+use everytree_core::data::{Dataset, States, Variable};
 use parquet::arrow::ArrowWriter;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -10,16 +10,25 @@ use std::sync::Arc;
 /// Rows of a row group.
 const GROUP: usize = 1 << 16;
 
-/// Writes rows of codes: truth values, numbers and texts as such, bins by their labels, and missing cells as nulls.
-pub fn write_parquet(out: &mut (dyn Write + Send), schema: &Schema, rows: &[Vec<u16>]) -> io::Result<()> {
-    let field = |variable: &Variable| Field::new(&variable.name, kind(&variable.states), variable.missing);
+/// Writes truth values, numbers and texts as such, bins by their labels, and missing cells as nulls.
+pub fn write_parquet(out: &mut (dyn Write + Send), data: &Dataset) -> io::Result<()> {
+    let schema = data.schema();
+    let incomplete = !data.is_complete();
+    let field = |variable: &Variable| {
+        Field::new(&variable.name, kind(&variable.states), variable.missing || incomplete)
+    };
     let fields: Vec<Field> = schema.variables.iter().map(field).collect();
     let arrow = Arc::new(ArrowSchema::new(fields));
     let mut writer = ArrowWriter::try_new(out, Arc::clone(&arrow), None).map_err(io::Error::other)?;
-    for rows in rows.chunks(GROUP) {
-        let columns: Vec<ArrayRef> = (0..schema.variables.len())
+    for first in (0..data.rows()).step_by(GROUP) {
+        let rows = first..(first + GROUP).min(data.rows());
+        let code = |row: usize, v: usize| match data.missing().of(row).contains(&v) {
+            true => usize::MAX,
+            false => data.table().get(row, v),
+        };
+        let columns: Vec<ArrayRef> = (0..data.columns())
             .map(|v| {
-                column(&schema.variables[v], &rows.iter().map(|row| row[v].into()).collect::<Vec<usize>>())
+                column(&schema.variables[v], &rows.clone().map(|row| code(row, v)).collect::<Vec<usize>>())
             })
             .collect();
         let batch = RecordBatch::try_new(Arc::clone(&arrow), columns).map_err(io::Error::other)?;
@@ -39,7 +48,7 @@ fn kind(states: &States) -> DataType {
 }
 
 fn column(variable: &Variable, codes: &[usize]) -> ArrayRef {
-    // The state after all others is "missing".
+    // A state after all others is "missing".
     let codes = codes.iter().copied();
     match &variable.states {
         States::Booleans(_) => {

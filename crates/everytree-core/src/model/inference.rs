@@ -1,15 +1,16 @@
-//! Families behind the door of inference.
+//! What inference sees of a component.
 
-use super::moat::{edge, ratios_of};
+use super::moat::ratios_of;
 use super::pair::Margin;
-use super::{Component, Density, Directed, Learnable, Moat, ModelError, OneTreeReady, TreeTables};
+use super::{Density, Directed, Learnable, Moat, ModelError, TreeModel, TreeTables};
 use crate::data::Codes;
 use crate::forest::{Cpu, Tables};
 use crate::spanning::Kind;
+use crate::util::triangle::{mirror, pair as edge};
 use std::sync::Mutex;
 
-/// A model of one family made ready to be asked.
-pub struct Asked<'a, M: Learnable> {
+/// A mixture of all trees ready for inference.
+pub struct AllTrees<'a, M: Learnable> {
     model: &'a M,
     backend: Cpu<f64>,
     ready: Mutex<Vec<M::Ready<Cpu<f64>>>>,
@@ -25,7 +26,7 @@ fn backend() -> Cpu<f64> {
 
 impl Moat {
     /// Everything that questions need, computed once.
-    pub fn asked(&self) -> Result<Asked<'_, Moat>, ModelError> {
+    pub fn density(&self) -> Result<AllTrees<'_, Moat>, ModelError> {
         let backend = backend();
         let ready = self.ready(&backend)?;
         let n = self.states.len();
@@ -39,7 +40,7 @@ impl Moat {
         // P(b | a) = P(b) z(a, b)
         let tables =
             TreeTables::build(&self.states, |u, a, v, b| p[v][b] * factors.get(v, b, u, a), |v, b| p[v][b]);
-        Ok(Asked { model: self, backend, ready: Mutex::new(vec![ready]), tables, weights, factors })
+        Ok(AllTrees { model: self, backend, ready: Mutex::new(vec![ready]), tables, weights, factors })
     }
 
     /// The ratio of one pair of states where the weight of the edge is zero.
@@ -53,37 +54,26 @@ impl Moat {
 
 impl Directed {
     /// Everything that questions need, computed once.
-    pub fn asked(&self) -> Result<Asked<'_, Directed>, ModelError> {
+    pub fn density(&self) -> Result<AllTrees<'_, Directed>, ModelError> {
         let backend = backend();
         let ready = self.ready(&backend)?;
         let factors = self.tables();
         let given = |u: usize, a: usize, v: usize, b: usize| factors.get(v, b, u, a);
         let tables = TreeTables::build(self.states(), given, |v, b| factors.get(v, b, v, b));
         let weights = self.weights();
-        Ok(Asked { model: self, backend, ready: Mutex::new(vec![ready]), tables, weights, factors })
+        Ok(AllTrees { model: self, backend, ready: Mutex::new(vec![ready]), tables, weights, factors })
     }
 }
 
-impl Component {
-    /// Everything that questions need, computed once.
-    pub fn asked(&self) -> Result<AskedComponent<'_>, ModelError> {
-        Ok(match self {
-            Component::Moat(moat) => AskedComponent::Trees(Box::new(moat.asked()?)),
-            Component::Directed(directed) => AskedComponent::Trees(Box::new(directed.asked()?)),
-            Component::Tree(tree) => AskedComponent::Tree(Box::new(tree.made_ready()?)),
-        })
-    }
-}
-
-/// A model of any family made ready to be asked.
-pub enum AskedComponent<'a> {
+/// A component ready for inference.
+pub enum ComponentInference<'a> {
     /// All trees, weighted.
-    Trees(Box<dyn Density + 'a>),
+    AllTrees(Box<dyn Density + 'a>),
     /// One tree.
-    Tree(Box<OneTreeReady>),
+    OneTree(Box<TreeModel>),
 }
 
-impl<M: Learnable> Density for Asked<'_, M> {
+impl<M: Learnable> Density for AllTrees<'_, M> {
     fn states(&self) -> &[usize] {
         self.model.states()
     }
@@ -135,17 +125,5 @@ impl<M: Learnable> Density for Asked<'_, M> {
         let done = self.model.log_likelihood(&self.backend, &mut ready, codes, out);
         self.ready.lock().expect("nobody fails while holding it").push(ready);
         done
-    }
-}
-
-/// Copies what is below the diagonal above it: square by square, so that what is written is near what was read.
-fn mirror(n: usize, rates: &mut [f64]) {
-    const SQUARE: usize = 16;
-    for corner in (0..n).step_by(SQUARE) {
-        for v in corner..n {
-            for u in corner..v.min(corner + SQUARE) {
-                rates[u * n + v] = rates[v * n + u];
-            }
-        }
     }
 }

@@ -1,9 +1,9 @@
-//! Messages on a hidden tree, many rows at a time: likelihoods on the way up, expected counts on the way down.
+//! Messages on a latent tree, many rows at a time: likelihoods on the way up, expected counts on the way down.
 //!
 //! Every number is an array of rows, so that the compiler makes one instruction of several rows; what is compiled here is
 //! compiled for the best instructions of the machine.
 
-use super::OneTreeReady;
+use super::TreeModel;
 use crate::data::Codes;
 use rayon::prelude::*;
 
@@ -17,12 +17,12 @@ const CHUNK: usize = 256;
 /// Tasks of a count at most: each has counts of its own, added up in order at the end.
 const TASKS: usize = 8;
 
-/// A hidden tree, to be walked with chunks of rows.
+/// A latent tree, to be walked with chunks of rows.
 pub(super) struct Chunks<'a> {
-    ready: &'a OneTreeReady,
-    /// Variables that are observed; as many are hidden.
+    ready: &'a TreeModel,
+    /// Variables that are observed; as many are latent.
     n: usize,
-    /// States of the hidden ones.
+    /// States of the latent ones.
     states: usize,
     /// Hidden variables from the roots on, numbered from 0, with their parents.
     order: Vec<(usize, Option<usize>)>,
@@ -30,7 +30,7 @@ pub(super) struct Chunks<'a> {
 
 /// What a walk writes.
 struct Space {
-    /// Likelihood of what was observed at and below each hidden variable, by its state, up to scale.
+    /// Likelihood of what was observed at and below each latent variable, by its state, up to scale.
     up: Vec<Lane>,
     /// What it told its parent.
     passed: Vec<Lane>,
@@ -69,10 +69,10 @@ impl Space {
 }
 
 impl<'a> Chunks<'a> {
-    pub fn new(ready: &'a OneTreeReady) -> Self {
+    pub fn new(ready: &'a TreeModel) -> Self {
         let n = ready.tree.len() / 2;
-        let hidden = ready.tree.order().iter().filter(|&&v| v >= n);
-        let order = hidden.map(|&v| (v - n, ready.tree.parent(v).map(|u| u - n))).collect();
+        let latent = ready.tree.order().iter().filter(|&&v| v >= n);
+        let order = latent.map(|&v| (v - n, ready.tree.parent(v).map(|u| u - n))).collect();
         Self { ready, n, states: ready.layout.states[n], order }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// The table of a hidden variable.
+    /// The table of a latent variable.
     #[inline(always)]
     fn table(&self, h: usize) -> &'a [f64] {
         let tables = &self.ready.layout.tables;
@@ -146,7 +146,7 @@ impl<'a> Chunks<'a> {
         logs
     }
 
-    /// The way down after it: adds expected counts of observed variables, and of hidden ones those that are to be multiplied
+    /// The way down after it: adds expected counts of observed variables, and of latent ones those that are to be multiplied
     /// by their tables.
     #[inline(always)]
     fn distribute(
@@ -267,12 +267,12 @@ impl<'a> Chunks<'a> {
                 counts
             })
             .collect();
-        // Observed variables come first, and are done; hidden ones lack their tables.
-        let hidden = self.ready.layout.tables[self.n];
+        // Observed variables come first, and are done; latent ones lack their tables.
+        let latent = self.ready.layout.tables[self.n];
         for part in parts {
-            counts[..hidden].iter_mut().zip(&part).for_each(|(sum, count)| *sum += count);
-            let tables = part[hidden..].iter().zip(&self.ready.p[hidden..]);
-            counts[hidden..].iter_mut().zip(tables).for_each(|(sum, (count, p))| *sum += count * p);
+            counts[..latent].iter_mut().zip(&part).for_each(|(sum, count)| *sum += count);
+            let tables = part[latent..].iter().zip(&self.ready.p[latent..]);
+            counts[latent..].iter_mut().zip(tables).for_each(|(sum, (count, p))| *sum += count * p);
         }
     }
 }

@@ -1,0 +1,262 @@
+//! One table with everything that belongs to it.
+
+use super::fingerprint::fingerprint_of_weights;
+use super::split::{Split, split};
+use super::{Missing, Schema, Table};
+use std::borrow::Cow;
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A table: columns with names and states, rows of codes, which cells are missing, and what rows weigh.
+///
+/// This is what learning takes, what samples and imputed tables are, and what files are read into. Cloning copies the rows
+/// and shares the schema.
+///
+/// ```
+/// use everytree_core::data::{Dataset, Schema, Table};
+///
+/// let states = [2, 3];
+/// let mut table = Table::new(&states);
+/// table.push(&[0, 2]);
+/// table.push(&[1, 0]);
+/// let data = Dataset::new(Schema::anonymous(&states), table)?;
+/// assert_eq!((data.rows(), data.columns()), (2, 2));
+/// assert_eq!(data.label(0, 1).as_deref(), Some("2"));
+/// # Ok::<(), everytree_core::data::DatasetError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset {
+    schema: Arc<Schema>,
+    table: Table,
+    missing: Missing,
+    /// None: 1 each.
+    weights: Vec<f64>,
+}
+
+/// Why parts do not make a dataset.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum DatasetError {
+    /// Rows of other columns.
+    #[error("rows of {found} codes for {expected} columns")]
+    Columns {
+        /// Codes of a row.
+        found: usize,
+        /// Columns of the schema.
+        expected: usize,
+    },
+    /// A code that is not a state of its column.
+    #[error("row {row}, column {column:?}: code {code} is not one of its {states} states")]
+    Code {
+        /// The row, from 0.
+        row: usize,
+        /// The name of the column.
+        column: String,
+        /// The offending code.
+        code: usize,
+        /// How many states the column has.
+        states: usize,
+    },
+    /// Missing cells of rows or columns that are not there.
+    #[error("a missing cell in row {row}, column {column}, which is not there")]
+    Cell {
+        /// The row, from 0.
+        row: usize,
+        /// The column, from 0.
+        column: usize,
+    },
+    /// Not one weight for each row.
+    #[error("{found} weights for {rows} rows; one for each is needed")]
+    WeightCount {
+        /// Weights.
+        found: usize,
+        /// Rows.
+        rows: usize,
+    },
+    /// A weight that is none.
+    #[error("row {row}: weighs {value}; weights are finite and not negative")]
+    Weight {
+        /// The row, from 0.
+        row: usize,
+        /// The offending weight.
+        value: f64,
+    },
+    /// Nothing weighs anything.
+    #[error("all weights are zero: there is nothing to learn from")]
+    NoWeight,
+}
+
+impl Dataset {
+    /// Complete rows that weigh 1 each.
+    pub fn new(schema: impl Into<Arc<Schema>>, table: Table) -> Result<Self, DatasetError> {
+        let schema: Arc<Schema> = schema.into();
+        let (found, expected) = (table.variables(), schema.variables.len());
+        if found != expected {
+            return Err(DatasetError::Columns { found, expected });
+        }
+        let codes = table.codes();
+        for (v, states) in schema.states().into_iter().enumerate() {
+            let bad = |row: &usize| codes.get(*row, v) >= states;
+            if let Some(row) = (0..table.rows()).find(bad) {
+                let (column, code) = (schema.variables[v].name.clone(), codes.get(row, v));
+                return Err(DatasetError::Code { row, column, code, states });
+            }
+        }
+        Ok(Self { schema, table, missing: Missing::default(), weights: Vec::new() })
+    }
+
+    /// Complete rows of variables without names, which have so many states each.
+    pub fn anonymous(states: &[usize], table: Table) -> Result<Self, DatasetError> {
+        Self::new(Schema::anonymous(states), table)
+    }
+
+    /// With these cells missing; their codes mean nothing.
+    pub fn with_missing(mut self, missing: Missing) -> Result<Self, DatasetError> {
+        for (row, columns) in missing.rows() {
+            let there = |column: &&usize| **column < self.columns() && *row < self.rows();
+            if let Some(&column) = columns.iter().find(|column| !there(column)) {
+                return Err(DatasetError::Cell { row: *row, column });
+            }
+        }
+        self.missing = missing;
+        Ok(self)
+    }
+
+    /// With a weight for each row; no weights: 1 each.
+    pub fn with_weights(mut self, weights: Vec<f64>) -> Result<Self, DatasetError> {
+        if !weights.is_empty() && weights.len() != self.rows() {
+            return Err(DatasetError::WeightCount { found: weights.len(), rows: self.rows() });
+        }
+        if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
+            return Err(DatasetError::Weight { row, value: weights[row] });
+        }
+        if !weights.is_empty() && weights.iter().all(|weight| *weight == 0.0) {
+            return Err(DatasetError::NoWeight);
+        }
+        self.weights = weights;
+        Ok(self)
+    }
+
+    /// Names, states and labels of the columns.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The codes of all cells.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The cells that are missing; their codes mean nothing.
+    pub fn missing(&self) -> &Missing {
+        &self.missing
+    }
+
+    /// What rows weigh; none: 1 each.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.table.rows()
+    }
+
+    /// How many columns there are.
+    pub fn columns(&self) -> usize {
+        self.table.variables()
+    }
+
+    /// The number of states of every column.
+    pub fn states(&self) -> Vec<usize> {
+        self.schema.states()
+    }
+
+    /// Has every cell a value?
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty()
+    }
+
+    /// The label of a cell; none where it is missing, or is the state for missing cells.
+    ///
+    /// # Panics
+    /// When there is no such cell.
+    pub fn label(&self, row: usize, column: usize) -> Option<String> {
+        let variable = &self.schema.variables[column];
+        let state = self.table.get(row, column);
+        let there = !self.missing.of(row).contains(&column) && state < variable.states.len();
+        there.then(|| variable.label(state))
+    }
+
+    /// The rows at these places, in this order.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    pub fn select(&self, places: &[usize]) -> Self {
+        let weights = match self.weights.is_empty() {
+            true => Vec::new(),
+            false => places.iter().map(|&row| self.weights[row]).collect(),
+        };
+        Self {
+            schema: Arc::clone(&self.schema),
+            table: self.table.select(places.iter().copied()),
+            missing: self.missing.select(places),
+            weights,
+        }
+    }
+
+    /// The rows without any missing cell.
+    pub fn complete_rows(&self) -> Cow<'_, Self> {
+        if self.is_complete() {
+            return Cow::Borrowed(self);
+        }
+        let complete: Vec<usize> = (0..self.rows()).filter(|&row| self.missing.of(row).is_empty()).collect();
+        Cow::Owned(self.select(&complete))
+    }
+
+    /// Without rows that weigh nothing.
+    pub fn weighing(self) -> Self {
+        if self.weights.iter().all(|weight| *weight > 0.0) {
+            return self;
+        }
+        let there: Vec<usize> = (0..self.rows()).filter(|&row| self.weights[row] > 0.0).collect();
+        self.select(&there)
+    }
+
+    /// Two parts: most rows, and a `fraction` of them drawn by seed, at least one row in each where there are two. Rows keep
+    /// their order.
+    pub fn split(&self, fraction: f64, seed: u64) -> (Self, Self) {
+        let Split { train, valid } = split(self.rows(), fraction, seed);
+        (self.select(&train), self.select(&valid))
+    }
+
+    /// These rows, and then the rows of another dataset of the same columns.
+    ///
+    /// # Panics
+    /// When the columns are others.
+    pub fn followed_by(&self, other: &Self) -> Self {
+        assert_eq!(self.schema, other.schema, "the same columns");
+        let mut all = self.clone();
+        let mut row = vec![0u16; self.columns()];
+        for place in 0..other.rows() {
+            (0..row.len()).for_each(|v| row[v] = other.table.get(place, v) as u16);
+            all.table.push(&row);
+        }
+        for (row, columns) in other.missing.rows() {
+            all.missing.push(self.rows() + row, columns.clone());
+        }
+        if !(self.weights.is_empty() && other.weights.is_empty()) {
+            let of = |data: &Self| match data.weights.is_empty() {
+                true => vec![1.0; data.rows()],
+                false => data.weights.clone(),
+            };
+            all.weights = [of(self), of(other)].concat();
+        }
+        all
+    }
+
+    /// A number that changes with any cell, missing value or weight.
+    pub fn fingerprint(&self) -> u64 {
+        self.table.fingerprint() ^ self.missing.fingerprint() ^ fingerprint_of_weights(&self.weights)
+    }
+}

@@ -1,0 +1,193 @@
+//! The hidden Chow–Liu tree: every variable hangs at a latent one of its own, and the latent ones form the tree.
+
+use super::parameters::{Layout, TreeParameters};
+use super::{OneTree, TableCounts, TreeModel, best_tree};
+use crate::data::Codes;
+use crate::model::family::{ComponentShape, FamilySpec, Initialisation, Preset, Trees};
+use crate::model::settings::{AUTO, HowMany};
+use crate::model::{ModelError, Optimiser, PairCounts, Regularisation, Settings, clusters};
+use crate::util::stream;
+use rand::RngExt;
+use std::borrow::Cow;
+
+/// Most states of a latent variable.
+pub const MAX_HIDDEN: usize = 1024;
+
+/// So much of every table is left to chance, so that learning can leave where it begins.
+const CHANCE: f64 = 0.2;
+
+/// A hidden Chow–Liu tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hclt(TreeParameters);
+
+impl OneTree for Hclt {
+    const SPEC: FamilySpec = FamilySpec {
+        name: "hclt",
+        presets: &[Preset {
+            hidden: HowMany::UpTo(AUTO),
+            ..Preset::one("hclt", "one tree of latent variables, one for each column (hidden Chow–Liu tree)")
+        }],
+        trees: Trees::OneLatent,
+        optimisers: &[Optimiser::Adam, Optimiser::Em],
+        // Latent states of different components have nothing in common.
+        shrinkage: false,
+        ..FamilySpec::USUAL
+    };
+    type Stats = TableCounts;
+
+    fn settings(_: usize) -> Settings {
+        Settings::hidden_tree()
+    }
+
+    fn blank(states: &[usize], shape: &ComponentShape) -> Result<TreeParameters, ModelError> {
+        let hidden = shape.hidden.unwrap_or(0);
+        if !(1..=MAX_HIDDEN).contains(&hidden) {
+            return Err(ModelError::Hidden(hidden));
+        }
+        let n = states.len();
+        let layout = Layout::new(states, &vec![hidden; n], hidden)?;
+        let parent = |v: usize| if v < n { n + v } else { (v - 1).max(n) };
+        Ok(TreeParameters::new(layout, (0..2 * n).map(parent).collect()))
+    }
+
+    fn may_have(n: usize, variable: usize, parent: usize) -> bool {
+        if variable < n { parent == n + variable } else { parent >= n }
+    }
+
+    fn from_parameters(parameters: TreeParameters) -> Self {
+        Self(parameters)
+    }
+
+    /// A hidden tree along the tree of the highest mutual information.
+    ///
+    /// It begins as a mixture of trees: a state of a latent variable stands for the state of the variable that hangs at it
+    /// together with a cluster of rows. Within a cluster latent variables follow each other as the rows have it, and the
+    /// cluster is kept, but for chance. Latent variables with fewer states than the others begin as clusters alone.
+    fn from_counts(from: &Initialisation<'_>) -> Result<Self, ModelError> {
+        let &Initialisation { data, states, weights, ref counts, pseudocount, seed, .. } = from;
+        let mut tree = Self::blank(states, &from.shape)?;
+        let hidden = from.shape.hidden.unwrap_or(0);
+        let n = states.len();
+        let overall = counts;
+        let parents = best_tree::best_tree(overall, pseudocount);
+        let most = states.iter().copied().max().unwrap_or(1);
+        // Without room for the states of every variable, only clusters are left.
+        let told = hidden >= most;
+        let groups = if told { hidden / most } else { hidden }.max(1);
+        let responsibilities = clusters(data, states, groups, seed);
+        let counts: Vec<PairCounts> = (0..groups)
+            .map(|g| {
+                let own = responsibilities.iter().skip(g).step_by(groups);
+                let weights: Vec<f64> = own.zip(weights).map(|(part, weight)| part * weight).collect();
+                PairCounts::new(states, &data.table, &weights)
+            })
+            .collect();
+        // What a state of the hidden variable of v stands for: a cluster, and a state of v.
+        let meaning = |v: usize, a: usize| match told {
+            true if a < groups * states[v] => Some((a / states[v], Some(a % states[v]))),
+            false => Some((a, None)),
+            true => None,
+        };
+        let smooth = pseudocount.max(1.0);
+        let of_groups = |table: &dyn Fn(&PairCounts, usize) -> Vec<f64>| -> Vec<Vec<Vec<f64>>> {
+            counts.iter().map(|counts| (0..n).map(|v| table(counts, v)).collect()).collect()
+        };
+        let margins = of_groups(&|counts, v| best_tree::margin(counts, v, smooth));
+        let conditionals = of_groups(&|counts, v| match parents[v] == v {
+            true => Vec::new(),
+            false => best_tree::conditional(counts, v, parents[v], smooth),
+        });
+        // How probable such a state is, given what its parent stands for.
+        let follows = |v: usize, parent: Option<(usize, Option<usize>)>, b: usize| {
+            let Some((group, own)) = meaning(v, b) else { return 0.0 };
+            match (parent, own) {
+                (Some((other, _)), _) if other != group => 0.0,
+                (Some((_, Some(a))), Some(b)) => conditionals[group][v][a * states[v] + b],
+                (Some(_), _) => 1.0,
+                (None, own) => {
+                    let share = (counts[group].total() + 1.0) / (overall.total() + groups as f64);
+                    share * own.map_or(1.0, |b| margins[group][v][b])
+                }
+            }
+        };
+        let mut rng = stream(seed, "hidden tree", 0);
+        let mut by_chance = |count: usize| -> Vec<f64> {
+            normalised((0..count).map(|_| -(1.0 - rng.random::<f64>()).ln()).collect())
+        };
+        let mut lines: Vec<Vec<Vec<f64>>> = Vec::new();
+        for v in 0..n {
+            let line = |a: usize, chance: Vec<f64>| {
+                let known: Vec<f64> = match meaning(v, a) {
+                    Some((_, Some(own))) => (0..states[v]).map(|b| f64::from(u8::from(b == own))).collect(),
+                    Some((group, None)) => margins[group][v].clone(),
+                    None => chance,
+                };
+                blend(&known, &best_tree::margin(overall, v, smooth))
+            };
+            lines.push((0..hidden).map(|a| line(a, by_chance(states[v]))).collect());
+        }
+        for v in 0..n {
+            let root = parents[v] == v;
+            let line = |a: usize, chance: Vec<f64>| {
+                let parent = if root { None } else { meaning(parents[v], a) };
+                if !root && parent.is_none() {
+                    return chance;
+                }
+                let known: Vec<f64> = (0..hidden).map(|b| follows(v, parent, b)).collect();
+                blend(&normalised(known), &chance)
+            };
+            lines.push((0..hidden).map(|a| line(a, by_chance(hidden))).collect());
+        }
+        for (v, &parent) in parents.iter().enumerate() {
+            tree.parents[n + v] = n + parent;
+        }
+        for (v, lines) in lines.iter().enumerate() {
+            lines.iter().enumerate().for_each(|(a, line)| tree.set_table(v, a, line));
+        }
+        Ok(Self(tree))
+    }
+
+    fn parameters(&self) -> &TreeParameters {
+        &self.0
+    }
+
+    fn parameters_mut(&mut self) -> &mut TreeParameters {
+        &mut self.0
+    }
+
+    fn shape(&self) -> ComponentShape {
+        let layout = &self.0.layout;
+        ComponentShape { hidden: Some(layout.states[layout.observed]), ..ComponentShape::default() }
+    }
+
+    fn no_stats(&self) -> TableCounts {
+        TableCounts::none(&self.0)
+    }
+
+    fn add(tree: &TreeModel, codes: Codes<'_>, weights: &[f64], stats: &mut TableCounts) {
+        stats.add(tree, codes, weights);
+    }
+
+    fn total(stats: &TableCounts) -> f64 {
+        stats.total
+    }
+
+    fn table_counts<'a>(&self, stats: &'a TableCounts) -> Cow<'a, [f64]> {
+        Cow::Borrowed(&stats.tables)
+    }
+
+    fn fit_counts(&mut self, stats: &TableCounts, _: Option<&TableCounts>, by: &Regularisation) {
+        self.0.maximise(&stats.tables, None, by);
+    }
+}
+
+/// Mostly the one, a little of the other.
+fn blend(known: &[f64], other: &[f64]) -> Vec<f64> {
+    known.iter().zip(other).map(|(known, other)| (1.0 - CHANCE) * known + CHANCE * other).collect()
+}
+
+fn normalised(mut line: Vec<f64>) -> Vec<f64> {
+    let sum: f64 = line.iter().sum();
+    line.iter_mut().for_each(|p| *p /= sum);
+    line
+}

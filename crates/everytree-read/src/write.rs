@@ -1,0 +1,11 @@
+//! Datasets into files.
+
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(feature = "csv")]
+mod text;
+
+#[cfg(feature = "parquet")]
+pub use parquet::write_parquet;
+#[cfg(feature = "csv")]
+pub use text::write_text;

@@ -1,0 +1,334 @@
+//! Datasets, and how they are read.
+
+use crate::{Error, Result};
+use everytree_core::data::scan::{MissingCells, Notice, ScanSettings};
+use everytree_core::data::{self, Missing, Schema, Table};
+use everytree_read::{CellRules, FileFacts, Header, ReadSettings, Source, read_dataset, scan_tables};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A table: columns with names and states, rows of codes, missing cells, and row weights.
+///
+/// The engine's [`everytree_core::data::Dataset`] (to which it dereferences), with a way in from files and out to them.
+///
+/// ```
+/// use everytree::Dataset;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("survey.csv");
+/// std::fs::write(&path, "smoker,cough\nyes,yes\nno,no\nno,yes\n")?;
+/// let survey = Dataset::open(&path)?;
+/// assert_eq!((survey.rows(), survey.columns()), (3, 2));
+/// assert_eq!(survey.label(2, 1).as_deref(), Some("yes"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dataset(data::Dataset);
+
+impl Dataset {
+    /// Reads a file as [`ReadOptions`] do by default: CSV, TSV, headerless `.data`, each plain or gzip (feature `csv`),
+    /// Parquet or Arrow (feature `parquet`).
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        ReadOptions::default().open(path)
+    }
+
+    /// From columns of labels, each with its name; `None` is a missing cell.
+    ///
+    /// ```
+    /// let data = everytree::Dataset::from_columns([
+    ///     ("smoker", vec![Some("yes"), Some("no"), None]),
+    ///     ("visits", vec![Some("2"), Some("11"), Some("2")]),
+    /// ])?;
+    /// assert_eq!(data.schema().variables[1].labels(), ["2", "11"]); // in the order of numbers
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn from_columns<'a, N: Into<String>>(
+        columns: impl IntoIterator<Item = (N, Vec<Option<&'a str>>)>,
+    ) -> Result<Self> {
+        crate::columns::dataset(columns.into_iter().map(|(name, cells)| (name.into(), cells)).collect())
+    }
+
+    /// Rows of codes of a schema.
+    ///
+    /// ```
+    /// use everytree::{Dataset, Schema};
+    /// use everytree_core::data::Table;
+    ///
+    /// let mut table = Table::new(&[2, 3]);
+    /// table.push(&[1, 2]);
+    /// assert_eq!(Dataset::from_codes(Schema::anonymous(&[2, 3]), table)?.rows(), 1);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn from_codes(schema: impl Into<Arc<Schema>>, table: Table) -> Result<Self> {
+        Ok(Self(data::Dataset::new(schema, table)?))
+    }
+
+    /// With these cells missing.
+    pub fn with_missing(self, missing: Missing) -> Result<Self> {
+        Ok(Self(self.0.with_missing(missing)?))
+    }
+
+    /// With a weight for each row: what weighs 2 counts as if it were there twice.
+    ///
+    /// ```
+    /// # let data = everytree::Dataset::from_columns([("a", vec![Some("x"), Some("y")])])?;
+    /// assert_eq!(data.with_weights(vec![2.0, 0.5])?.weights(), [2.0, 0.5]);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn with_weights(self, weights: Vec<f64>) -> Result<Self> {
+        Ok(Self(self.0.with_weights(weights)?))
+    }
+
+    /// Two parts: most rows, and a `fraction` of them drawn by seed. Rows keep their order.
+    ///
+    /// ```
+    /// # let data = everytree::Dataset::from_columns([("a", vec![Some("x"); 10]), ("b", vec![Some("y"); 10])])?;
+    /// let (train, test) = data.split(0.2, 0);
+    /// assert_eq!((train.rows(), test.rows()), (8, 2));
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn split(&self, fraction: f64, seed: u64) -> (Self, Self) {
+        let (most, rest) = self.0.split(fraction, seed);
+        (Self(most), Self(rest))
+    }
+
+    /// Writes the dataset: as Parquet (feature `parquet`) where the name ends so, tab-separated for `.tsv`, else as CSV. The
+    /// file appears whole or not at all.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("copy.csv");
+    /// let data = everytree::Dataset::from_columns([("a", vec![Some("x"), None]), ("b", vec![Some("1"), Some("2")])])?;
+    /// data.write(&path)?;
+    /// assert_eq!(std::fs::read_to_string(&path)?, "a,b\nx,1\n,2\n");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        crate::write::dataset(self, path.as_ref())
+    }
+}
+
+impl Deref for Dataset {
+    type Target = data::Dataset;
+
+    fn deref(&self) -> &data::Dataset {
+        &self.0
+    }
+}
+
+impl From<data::Dataset> for Dataset {
+    fn from(data: data::Dataset) -> Self {
+        Self(data)
+    }
+}
+
+/// Rows, columns and missing cells.
+impl fmt::Display for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rows, {} columns", self.rows(), self.columns())?;
+        match self.missing().cells() {
+            0 => Ok(()),
+            cells => write!(f, ", {cells} missing cells"),
+        }
+    }
+}
+
+/// What a missing cell of a table to learn from is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MissingValues {
+    /// One more state of its column.
+    #[default]
+    Category,
+    /// A value that was not observed, and is summed out.
+    Marginalise,
+    /// A mistake.
+    Error,
+}
+
+/// How cells become states.
+///
+/// ```
+/// use everytree::{MissingValues, ReadOptions};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("survey.csv");
+/// std::fs::write(&path, "smoker,cough\nyes,-\nno,no\nno,yes\n")?;
+/// let survey = ReadOptions::default().na(["-"]).missing(MissingValues::Marginalise).open(&path)?;
+/// assert_eq!(survey.missing().cells(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ReadOptions {
+    /// Most different values of a column that are states as they are.
+    pub max_states: usize,
+    /// Quantile bins by name of the column.
+    pub bins: BTreeMap<String, usize>,
+    /// Are columns of too many numbers cut into bins, or refused?
+    pub bin_numbers: bool,
+    /// What a missing cell is.
+    pub missing: MissingValues,
+    /// Texts that stand for a missing cell; the empty one always does.
+    pub na: Vec<String>,
+    /// Between fields of text files; else by the name of the file, or by its looks.
+    pub delimiter: Option<char>,
+    /// Do text files begin with names? Else it is seen in the first file.
+    pub header: Option<bool>,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        let ScanSettings { max_states, missing, .. } = ScanSettings::default();
+        Self {
+            max_states,
+            bins: BTreeMap::new(),
+            bin_numbers: true,
+            missing: MissingValues::default(),
+            na: missing,
+            delimiter: None,
+            header: None,
+        }
+    }
+}
+
+/// What there was in a table that was read.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Opened {
+    /// The table itself, and others that were read like it.
+    pub datasets: Vec<Dataset>,
+    /// What happened to its columns on the way.
+    pub notices: Vec<Notice>,
+    /// Of every table, the columns that were passed over.
+    pub ignored: Vec<Vec<String>>,
+}
+
+impl ReadOptions {
+    /// Most different values of a column that are states as they are.
+    pub fn max_states(mut self, most: usize) -> Self {
+        self.max_states = most;
+        self
+    }
+
+    /// Cuts a column of numbers into so many quantile bins.
+    pub fn bins(mut self, column: impl Into<String>, bins: usize) -> Self {
+        self.bins.insert(column.into(), bins);
+        self
+    }
+
+    /// What a missing cell is.
+    pub fn missing(mut self, missing: MissingValues) -> Self {
+        self.missing = missing;
+        self
+    }
+
+    /// Texts that stand for a missing cell, besides the empty one.
+    pub fn na<'a>(mut self, texts: impl IntoIterator<Item = &'a str>) -> Self {
+        self.na = std::iter::once("").chain(texts).map(str::to_owned).collect();
+        self
+    }
+
+    /// Between fields of text files.
+    pub fn delimiter(mut self, delimiter: char) -> Self {
+        self.delimiter = Some(delimiter);
+        self
+    }
+
+    /// Do text files begin with the names of their columns?
+    pub fn header(mut self, header: bool) -> Self {
+        self.header = Some(header);
+        self
+    }
+
+    /// Reads a file.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Dataset> {
+        let mut opened = self.open_all(&[path.as_ref().into()], 1)?;
+        Ok(opened.datasets.swap_remove(0))
+    }
+
+    /// Reads a table whose columns and states are known: those of a model, or of another dataset.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("new.csv");
+    /// # std::fs::write(&path, "b,a\n2,x\n")?;
+    /// let known = everytree::Dataset::from_columns([("a", vec![Some("x"), Some("y")]), ("b", vec![Some("1"), Some("2")])])?;
+    /// let new = everytree::ReadOptions::default().open_like(&path, known.schema())?;
+    /// assert_eq!(new.label(0, 0).as_deref(), Some("x"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn open_like(&self, path: impl AsRef<Path>, schema: &Arc<Schema>) -> Result<Dataset> {
+        let rules =
+            CellRules { missing_is_a_state: false, unknown_is_unobserved: false, incomplete_rows: true };
+        Ok(read_dataset(path.as_ref(), schema, &self.text()?, rules)?.0.into())
+    }
+
+    /// Reads several tables with one schema, which comes from the labels of the first `scanned` of them. Only in those may
+    /// cells be missing that are not a state.
+    pub fn open_all(&self, sources: &[Source<'_>], scanned: usize) -> Result<Opened> {
+        let Some(first) = sources.first() else {
+            return Ok(Opened { datasets: Vec::new(), notices: Vec::new(), ignored: Vec::new() });
+        };
+        let found = scan_tables(*first, &sources[1..scanned.max(1)], &self.text()?, &self.scan()?)?;
+        let mut opened = self.read_all(sources, scanned, &Arc::new(found.schema))?;
+        opened.notices = found.notices;
+        Ok(opened)
+    }
+
+    /// The same with a schema that is known.
+    pub fn read_all(&self, sources: &[Source<'_>], scanned: usize, schema: &Arc<Schema>) -> Result<Opened> {
+        let (mut datasets, mut ignored) = (Vec::new(), Vec::new());
+        for (place, source) in sources.iter().enumerate() {
+            let marginalise = self.missing == MissingValues::Marginalise;
+            let rules = CellRules {
+                missing_is_a_state: !marginalise,
+                unknown_is_unobserved: false,
+                incomplete_rows: marginalise && place < scanned,
+            };
+            let (data, FileFacts { ignored: passed_over, .. }) =
+                read_dataset(*source, schema, &self.text()?, rules)?;
+            datasets.push(data.into());
+            ignored.push(passed_over);
+        }
+        Ok(Opened { datasets, notices: Vec::new(), ignored })
+    }
+
+    /// How text files are cut into fields.
+    pub fn text(&self) -> Result<ReadSettings> {
+        let delimiter = match self.delimiter {
+            None => None,
+            Some(c) if c.is_ascii() => Some(c as u8),
+            Some(c) => return Err(Error::option("delimiter", c, "one ASCII character")),
+        };
+        let header = match self.header {
+            None => Header::Auto,
+            Some(true) => Header::Yes,
+            Some(false) => Header::No,
+        };
+        Ok(ReadSettings { delimiter, header })
+    }
+
+    fn scan(&self) -> Result<ScanSettings> {
+        const MOST: usize = data::MAX_STATES;
+        if !(2..=MOST).contains(&self.max_states) {
+            return Err(Error::option("max_states", self.max_states, format!("between 2 and {MOST}")));
+        }
+        Ok(ScanSettings {
+            max_states: self.max_states,
+            bins: self.bins.clone(),
+            bin_numbers: self.bin_numbers,
+            missing_cells: match self.missing {
+                MissingValues::Category => MissingCells::State,
+                MissingValues::Marginalise => MissingCells::Unobserved,
+                MissingValues::Error => MissingCells::Refused,
+            },
+            missing: self.na.clone(),
+        })
+    }
+}

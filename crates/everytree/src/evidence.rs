@@ -1,0 +1,182 @@
+//! Columns and values as people write them, and back: evidence in labels.
+
+use crate::error::Kind;
+use crate::{Error, Result};
+use everytree_core::data::{Cell, Encoded, Encoder, Schema, States, Variable};
+use everytree_core::infer;
+
+/// The place of a column.
+pub(crate) fn column(schema: &Schema, name: &str) -> Result<usize> {
+    schema.position(name).ok_or_else(|| {
+        let known = schema.variables.iter().map(|variable| variable.name.clone()).collect();
+        Kind::UnknownColumn { column: name.to_owned(), known }.into()
+    })
+}
+
+/// The state that a value stands for; nothing between the quotes is the missing cell.
+fn state(schema: &Schema, encoder: &Encoder<'_>, variable: usize, value: &str) -> Option<usize> {
+    match encoder.encode(variable, Cell::Field(value)) {
+        Encoded::State(state) => Some(state.into()),
+        Encoded::Unobserved => encoder.missing(variable).map(usize::from),
+        // A bin by its name.
+        Encoded::Unknown => schema.variables[variable].labels().iter().position(|label| label == value),
+    }
+}
+
+/// What is said of a value that a column does not have.
+fn unknown(schema: &Schema, variable: usize, value: &str) -> Error {
+    let Variable { name, .. } = &schema.variables[variable];
+    let known = schema.variables[variable].labels();
+    Kind::UnknownValue { column: name.clone(), value: value.to_owned(), known }.into()
+}
+
+/// The state of a value, or of a missing cell.
+pub(crate) fn state_of(schema: &Schema, variable: usize, value: Option<&str>) -> Result<usize> {
+    let encoder = Encoder::new(schema);
+    let found = match value {
+        Some(value) => state(schema, &encoder, variable, value),
+        None => encoder.missing(variable).map(usize::from),
+    };
+    found.ok_or_else(|| unknown(schema, variable, value.unwrap_or_default()))
+}
+
+/// What is known of a row, in labels.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("age", cells("20", "30"))])?;
+/// # let model = Fit::new().epochs(1).run(&data)?;
+/// let evidence = model.evidence().given("smoker", "yes")?.given_any("age", ["20", "30"])?;
+/// assert_eq!(model.log_evidence(&evidence)?.standard_error, 0.0);
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Evidence<'m> {
+    schema: &'m Schema,
+    likelihoods: infer::Evidence,
+    given: Vec<bool>,
+}
+
+impl<'m> Evidence<'m> {
+    /// Nothing is known.
+    pub(crate) fn none(schema: &'m Schema) -> Self {
+        let likelihoods = infer::Evidence::none(&schema.states());
+        Self { schema, likelihoods, given: vec![false; schema.variables.len()] }
+    }
+
+    /// A column has this value.
+    pub fn given(self, column: &str, value: &str) -> Result<Self> {
+        self.given_any(column, [value])
+    }
+
+    /// A column has one of these values.
+    pub fn given_any<'a>(self, column: &str, values: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let variable = crate::evidence::column(self.schema, column)?;
+        let states: Result<Vec<usize>> =
+            values.into_iter().map(|value| state_of(self.schema, variable, Some(value))).collect();
+        self.one_of(variable, &states?)
+    }
+
+    /// The cell of a column is missing; of columns in which cells were missing in training.
+    pub fn given_missing(self, column: &str) -> Result<Self> {
+        let variable = crate::evidence::column(self.schema, column)?;
+        let state = state_of(self.schema, variable, None)?;
+        self.one_of(variable, &[state])
+    }
+
+    /// What was seen speaks for the values of a column in these proportions; values that are not named have none.
+    pub fn given_likelihoods<'a>(
+        mut self,
+        column: &str,
+        likelihoods: impl IntoIterator<Item = (&'a str, f64)>,
+    ) -> Result<Self> {
+        let variable = crate::evidence::column(self.schema, column)?;
+        let mut list = vec![0.0; self.schema.variables[variable].len()];
+        for (value, likelihood) in likelihoods {
+            list[state_of(self.schema, variable, Some(value))?] = likelihood;
+        }
+        self.once(variable)?;
+        self.likelihoods.soft(variable, &list)?;
+        Ok(self)
+    }
+
+    fn one_of(mut self, variable: usize, states: &[usize]) -> Result<Self> {
+        self.once(variable)?;
+        self.likelihoods.set(variable, states)?;
+        Ok(self)
+    }
+
+    fn once(&mut self, variable: usize) -> Result<()> {
+        if std::mem::replace(&mut self.given[variable], true) {
+            return Err(Kind::GivenTwice { column: self.schema.variables[variable].name.clone() }.into());
+        }
+        Ok(())
+    }
+
+    /// Is anything known of this column?
+    pub fn is_given(&self, column: &str) -> bool {
+        self.schema.position(column).is_some_and(|variable| self.given[variable])
+    }
+
+    /// The likelihoods, as the engine has them.
+    pub(crate) fn likelihoods(&self) -> &infer::Evidence {
+        &self.likelihoods
+    }
+
+    /// The same, and what is not known is not missing either.
+    pub(crate) fn observed_only(&self) -> Result<infer::Evidence> {
+        let mut known = self.likelihoods.clone();
+        for (v, variable) in self.schema.variables.iter().enumerate() {
+            if variable.missing && !variable.states.is_empty() && !self.given[v] {
+                known.set(v, &(0..variable.states.len()).collect::<Vec<usize>>())?;
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// Evidence, given to whatever has a field for it.
+macro_rules! with_evidence {
+    ($type:ident) => {
+        impl<'m> $type<'m> {
+            /// A column has this value.
+            pub fn given(mut self, column: &str, value: &str) -> Result<Self> {
+                self.evidence = self.evidence.given(column, value)?;
+                Ok(self)
+            }
+
+            /// A column has one of these values.
+            pub fn given_any<'a>(
+                mut self,
+                column: &str,
+                values: impl IntoIterator<Item = &'a str>,
+            ) -> Result<Self> {
+                self.evidence = self.evidence.given_any(column, values)?;
+                Ok(self)
+            }
+
+            /// The cell of a column is missing; of columns in which cells were missing in training.
+            pub fn given_missing(mut self, column: &str) -> Result<Self> {
+                self.evidence = self.evidence.given_missing(column)?;
+                Ok(self)
+            }
+
+            /// Everything that is known, at once.
+            pub fn evidence(mut self, evidence: $crate::Evidence<'m>) -> Self {
+                self.evidence = evidence;
+                self
+            }
+        }
+    };
+}
+pub(crate) use with_evidence;
+
+/// Are the values of a column 0 and 1, or false and true?
+pub fn yes_or_no(variable: &Variable) -> bool {
+    match &variable.states {
+        States::Booleans(_) => true,
+        States::Integers(values) => values[..] == [0, 1],
+        _ => false,
+    }
+}

@@ -1,0 +1,247 @@
+//! From datasets and a plan to a model as it is saved.
+
+use super::options::Precision;
+use crate::device::{Compute, Device, evaluator};
+use crate::{Dataset, Result};
+use everytree_core::blocks::Blocks;
+use everytree_core::data::Unique;
+use everytree_core::file::{ModelFile, Provenance, Results, TableFacts};
+use everytree_core::forest::Cpu;
+use everytree_core::learn::{
+    BestModel, Datasets, Ended, Engine, LearnError, Plan, Progress, Running, Search, SearchObserver,
+    SourceError, Trial, TrialResult, completed, edge_posteriors, evaluate, evaluate_observed,
+};
+use everytree_core::model::{Component, HowMany, Mixture, Model, ParamsView, Settings};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// With which settings, in which precision, and where.
+#[derive(Clone, Copy)]
+pub(super) struct How<'a> {
+    pub settings: &'a Settings,
+    pub precision: Precision,
+    pub device: &'a Device,
+    /// Who hears if the device fails and the CPU takes over.
+    pub note: &'a dyn Fn(String),
+}
+
+/// A model and what it was learned from.
+pub(super) struct Learned {
+    pub model: Model,
+    pub settings: Settings,
+    pub facts: [TableFacts; 2],
+    /// All rows, where it has learned from those held out too.
+    pub all: Option<Dataset>,
+}
+
+/// The epoch that validated best.
+pub(super) fn best_epoch(best: &BestModel) -> usize {
+    let best = best.history.iter().reduce(|best, next| if next.valid > best.valid { next } else { best });
+    best.map_or(0, |epoch| epoch.epoch)
+}
+
+/// Enough to know a dataset again.
+pub(super) fn facts_of(data: &Dataset) -> TableFacts {
+    let unique = data.table().unique();
+    TableFacts {
+        rows: unique.rows(),
+        unique_rows: unique.table.rows(),
+        fingerprint: format!("{:016x}", data.fingerprint()),
+    }
+}
+
+/// Memory for what a step keeps of all components together.
+const KEPT: usize = 1 << 30;
+
+/// Goes on with a search.
+pub(super) fn learn(
+    search: &mut Search,
+    data: Datasets<'_>,
+    how: How<'_>,
+    observer: &mut dyn SearchObserver,
+) -> Result<Ended, LearnError> {
+    let How { settings, precision, device, note } = how;
+    if let Some(ended) = device.learn(search, data, (settings, precision), note, observer) {
+        return ended;
+    }
+    let keep = match search.plan.components {
+        HowMany::Just(components) => KEPT / components.max(1),
+        HowMany::UpTo(_) => KEPT / 16,
+    };
+    match precision {
+        Precision::F32 => {
+            search.run(data, settings, &Cpu::<f32>::new().keeping(keep), &evaluator(), observer)
+        }
+        Precision::F64 => {
+            search.run(data, settings, &Cpu::<f64>::new().keeping(keep), &evaluator(), observer)
+        }
+    }
+}
+
+/// Learns from all rows for as many epochs as were best on the rows held out; nothing if that was stopped.
+pub(super) fn refit(
+    train: &Dataset,
+    valid: &Dataset,
+    how: How<'_>,
+    plan: &Plan,
+    best: &BestModel,
+    observer: &mut dyn SearchObserver,
+) -> Result<Option<Learned>> {
+    let all: Dataset = train.followed_by(valid).into();
+    let groups = best.model.blocks().combinations().into_iter().map(|(columns, _)| columns).collect();
+    let components = HowMany::Just(best.model.mixture().components().len());
+    let hidden = best.model.hidden().map_or(plan.hidden, HowMany::Just);
+    let mut search = Search::new(Plan { groupings: vec![groups], components, hidden, ..plan.clone() });
+    // Decay, if any, goes as it went: by the epochs that were planned.
+    let wanted = best_epoch(best);
+    let mut until = Until { epoch: wanted, observer };
+    let settings = Settings { patience: None, ..how.settings.clone() };
+    let data = Datasets { train: &all, valid };
+    learn(&mut search, data, How { settings: &settings, ..how }, &mut until)?;
+    // As it is after the last epoch: these rows cannot validate what has learned from them.
+    let Some(Running { blocks, state, .. }) = search.running else { return Ok(None) };
+    if state.epochs() < wanted {
+        return Ok(None);
+    }
+    let mut mixture = Arc::unwrap_or_clone(state.model);
+    if let Some(average) = &*state.average {
+        mixture.set(average)?;
+    }
+    let model = Model::new(blocks, mixture)?;
+    let facts = [facts_of(&all), facts_of(valid)];
+    Ok(Some(Learned { model, settings, facts, all: Some(all) }))
+}
+
+/// Ends a run after an epoch; else as the observer says.
+struct Until<'a> {
+    epoch: usize,
+    observer: &'a mut dyn SearchObserver,
+}
+
+impl SearchObserver for Until<'_> {
+    fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
+        self.observer.batch(trial, progress)
+    }
+
+    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
+        match &search.running {
+            Some(running) if running.state.epochs() >= self.epoch => ControlFlow::Break(()),
+            _ => self.observer.epoch(search),
+        }
+    }
+}
+
+/// The mean log-likelihood of a dataset.
+struct Mean<'a> {
+    model: &'a Model,
+    data: &'a Dataset,
+}
+
+impl Compute for Mean<'_> {
+    type Output = f64;
+
+    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<f64, SourceError> {
+        let (blocks, mixture) = (self.model.blocks(), self.model.mixture());
+        match self.data.is_complete() {
+            true => Ok(evaluate(mixture, &blocks.unique(self.data), backend)?.mean),
+            false => evaluate_observed(blocks, mixture, self.data, backend),
+        }
+    }
+}
+
+/// What rows say about edges.
+struct Edges<'a> {
+    model: &'a Model,
+    rows: Unique,
+}
+
+impl Compute for Edges<'_> {
+    type Output = Vec<Vec<f64>>;
+
+    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<Vec<Vec<f64>>, SourceError> {
+        Ok(edge_posteriors(self.model.mixture(), &self.rows, backend)?)
+    }
+
+    fn cpu(&self) -> Cpu<f64> {
+        Cpu::<f64>::new().keeping(1 << 28)
+    }
+}
+
+impl Learned {
+    /// The rows that it has learned from.
+    fn learned_from<'a>(&'a self, train: &'a Dataset) -> &'a Dataset {
+        self.all.as_ref().unwrap_or(train)
+    }
+
+    /// Evaluates the model in f64, and says where f32 would have said something else.
+    pub fn results(
+        &self,
+        (train, valid, test): (&Dataset, &Dataset, Option<&Dataset>),
+        best: &BestModel,
+        how: How<'_>,
+    ) -> Result<Results> {
+        let How { precision, device, note: warn, .. } = how;
+        let model = &self.model;
+        let mean = |data: &Dataset| device.compute(model, warn, &Mean { model, data });
+        let train_ll = mean(self.learned_from(train))?;
+        // Of a model that has learned from these rows too, what they said before counts.
+        let refitted = self.all.is_some();
+        let found = best.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
+        let valid_ll = if refitted || !valid.is_complete() { found } else { mean(valid)? };
+        let test_ll = test.map(mean).transpose()?;
+        if precision == Precision::F32 && !refitted && valid.is_complete() {
+            let in_single = Mean { model, data: valid };
+            let single = match device.compute_single(model, &in_single) {
+                Some(mean) => mean,
+                None => in_single.on(&Cpu::<f32>::new().keeping(0))?,
+            };
+            if (single - valid_ll).abs() > 1e-3 {
+                warn(format!(
+                    "in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; learn with \
+                     `precision = f64`"
+                ));
+            }
+        }
+        let (best_epoch, history) = (best_epoch(best), best.history.clone());
+        Ok(Results { best_epoch, train_ll, valid_ll, test_ll, history })
+    }
+
+    /// The model with everything that is saved beside it.
+    pub fn file(
+        &self,
+        train: &Dataset,
+        trials: &[TrialResult],
+        results: &Results,
+        how: How<'_>,
+        edges: bool,
+    ) -> Result<ModelFile> {
+        let data = self.learned_from(train);
+        let blocks: &Blocks = self.model.blocks();
+        // One tree has the edges it has.
+        let edge_posteriors = match edges && !self.model.is_of_trees() {
+            false => None,
+            true => {
+                let rows = match data.is_complete() {
+                    true => blocks.unique(data),
+                    false => completed(blocks, self.model.mixture(), data, self.settings.seed)?,
+                };
+                Some(how.device.compute(&self.model, how.note, &Edges { model: &self.model, rows })?)
+            }
+        };
+        // Trees are learned in f64, whatever was asked for.
+        let precision = if self.model.is_of_trees() { Precision::F64 } else { how.precision };
+        Ok(ModelFile {
+            model: self.model.clone(),
+            schema: (**train.schema()).clone(),
+            provenance: Provenance {
+                settings: Some(self.settings.clone()),
+                precision: Some(precision.name().to_owned()),
+                train: Some(self.facts[0].clone()),
+                valid: Some(self.facts[1].clone()),
+                results: Some(results.clone()),
+                trials: trials.to_vec(),
+            },
+            edge_posteriors,
+        })
+    }
+}

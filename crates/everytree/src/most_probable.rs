@@ -1,0 +1,97 @@
+//! The most probable rows (MAP), given evidence.
+
+use crate::evidence::{Evidence, with_evidence};
+use crate::{Error, Model, Result};
+use everytree_core::data::Schema;
+use everytree_core::infer::Search;
+
+/// Most rows that are looked for.
+const MOST: usize = 100_000;
+
+/// The most probable rows of a model, to be found.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().run(&data)?;
+/// let best = model.most_probable(1).given("smoker", "yes")?.run()?;
+/// assert_eq!(best[0].labels(model.schema()), ["yes", "yes"]);
+/// assert!(best[0].proven);
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MostProbable<'m> {
+    model: &'m Model,
+    evidence: Evidence<'m>,
+    rows: usize,
+    trees: usize,
+    seed: u64,
+    missing_as_state: bool,
+}
+
+with_evidence!(MostProbable);
+
+/// One of the most probable rows.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ProbableRow {
+    /// The codes of its states.
+    pub codes: Vec<u16>,
+    /// Its log-probability, exact.
+    pub log_p: f64,
+    /// Is it certain that there is no better one?
+    pub proven: bool,
+}
+
+impl ProbableRow {
+    /// The labels of its states; empty for missing.
+    pub fn labels(&self, schema: &Schema) -> Vec<String> {
+        let both = schema.variables.iter().zip(&self.codes);
+        both.map(|(variable, &code)| variable.label(code.into())).collect()
+    }
+}
+
+impl<'m> MostProbable<'m> {
+    pub(crate) fn new(model: &'m Model, rows: usize) -> Self {
+        let Search { trees, seed, .. } = Search::default();
+        Self { model, evidence: model.evidence(), rows, trees, seed, missing_as_state: false }
+    }
+
+    /// Random trees to begin the search with.
+    pub fn trees(mut self, trees: usize) -> Self {
+        self.trees = trees;
+        self
+    }
+
+    /// Seed of the search.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Lets a cell that is not known be missing, where training had missing cells in its column.
+    pub fn missing_as_state(mut self, missing_as_state: bool) -> Self {
+        self.missing_as_state = missing_as_state;
+        self
+    }
+
+    /// The rows, the most probable first.
+    pub fn run(&self) -> Result<Vec<ProbableRow>> {
+        if !(1..=MOST).contains(&self.rows) {
+            return Err(Error::option("n", self.rows, format!("between 1 and {MOST} rows")));
+        }
+        let known = match self.missing_as_state {
+            true => self.evidence.likelihoods().clone(),
+            false => self.evidence.observed_only()?,
+        };
+        let search = Search { trees: self.trees, seed: self.seed, ..Search::default() };
+        let found = self.model.core().inference()?.most_probable(&known, self.rows, search)?;
+        let row = |found: everytree_core::infer::MostProbable| ProbableRow {
+            codes: found.row,
+            log_p: found.log_p,
+            proven: found.proven,
+        };
+        Ok(found.into_iter().map(row).collect())
+    }
+}

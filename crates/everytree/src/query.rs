@@ -1,0 +1,351 @@
+//! Posteriors: probabilities of values given evidence.
+
+use crate::edges::{TreeEdge, names, tree_edges};
+use crate::evidence::{Evidence, column, state_of, with_evidence};
+use crate::model::Effort;
+use crate::words::count;
+use crate::{Error, Model, Result};
+use everytree_core::data::Schema;
+use everytree_core::infer::{Estimate, Method, Posterior};
+use std::fmt;
+
+/// A question to a model: which values are how probable, given evidence.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().run(&data)?;
+/// let answer = model.query().given("smoker", "yes")?.target("cough")?.run()?;
+/// assert!(answer.probability("cough", "yes").unwrap() > 0.8);
+/// println!("{answer}");
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Query<'m> {
+    model: &'m Model,
+    evidence: Evidence<'m>,
+    targets: Vec<Asked>,
+    missing_as_state: bool,
+    edges: bool,
+    method: Option<Method>,
+    effort: Effort,
+}
+
+with_evidence!(Query);
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    Column(usize),
+    Value(usize, usize),
+}
+
+/// A value that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Target {
+    variable: usize,
+    state: usize,
+    /// Among the values that can be observed?
+    observed: bool,
+}
+
+impl<'m> Query<'m> {
+    pub(crate) fn new(model: &'m Model) -> Self {
+        Self {
+            model,
+            evidence: model.evidence(),
+            targets: Vec::new(),
+            missing_as_state: false,
+            edges: false,
+            method: None,
+            effort: Effort { tolerance: 0.005, ..Effort::default() },
+        }
+    }
+
+    /// Asks for all values of a column. Without any target: for every column that is not known.
+    pub fn target(mut self, name: &str) -> Result<Self> {
+        self.targets.push(Asked::Column(column(self.model.schema(), name)?));
+        Ok(self)
+    }
+
+    /// Asks for one value of a column; `None` is a missing cell.
+    pub fn target_value(mut self, name: &str, value: Option<&str>) -> Result<Self> {
+        let variable = column(self.model.schema(), name)?;
+        self.targets.push(Asked::Value(variable, state_of(self.model.schema(), variable, value)?));
+        Ok(self)
+    }
+
+    /// Reports "missing" as a value like others, where training had missing cells in a column.
+    pub fn missing_as_state(mut self, missing_as_state: bool) -> Self {
+        self.missing_as_state = missing_as_state;
+        self
+    }
+
+    /// Asks for the edges of the tree too.
+    pub fn edges(mut self, edges: bool) -> Self {
+        self.edges = edges;
+        self
+    }
+
+    /// Answers by this method instead of the one that fits.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = Some(method);
+        self
+    }
+
+    /// The standard error of probabilities that is good enough.
+    pub fn tolerance(mut self, tolerance: f64) -> Self {
+        self.effort.tolerance = tolerance;
+        self
+    }
+
+    /// Most trees to draw.
+    pub fn trees(mut self, trees: usize) -> Self {
+        self.effort.trees = trees;
+        self
+    }
+
+    /// Seed of the random trees.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.effort.seed = seed;
+        self
+    }
+
+    fn targets(&self) -> Vec<Target> {
+        let schema = self.model.schema();
+        let all = |variable: usize| all_values(schema, &self.evidence, variable, self.missing_as_state);
+        if self.targets.is_empty() {
+            let known = self.evidence.likelihoods();
+            let hidden = (0..schema.variables.len()).filter(|&variable| known.state(variable).is_none());
+            return hidden.flat_map(all).collect();
+        }
+        let one = |asked: &Asked| match *asked {
+            Asked::Column(variable) => all(variable).collect(),
+            Asked::Value(variable, state) => {
+                let missing = state == schema.variables[variable].states.len();
+                vec![Target { variable, state, observed: !missing && !self.missing_as_state }]
+            }
+        };
+        self.targets.iter().flat_map(one).collect()
+    }
+
+    /// Answers.
+    pub fn run(&self) -> Result<Answer> {
+        let model = self.model;
+        if model.core().is_of_trees() && !matches!(self.method, None | Some(Method::Exact)) {
+            return Err(Error::unwanted("method", "one tree answers exactly; leave it out"));
+        }
+        let targets = self.targets();
+        let mut variables: Vec<usize> = targets.iter().map(|target| target.variable).collect();
+        variables.dedup();
+        let effort = self.effort.of(&variables)?;
+        let inference = model.core().inference()?;
+        let found = inference.posterior(self.evidence.likelihoods(), self.method, effort)?;
+        let edges = match self.edges {
+            true => {
+                let found = inference.edges(self.evidence.likelihoods(), effort)?;
+                Some(EdgeAnswer {
+                    edges: tree_edges(&names(model), inference.kind(), &found),
+                    method: found.method,
+                    trees: found.trees,
+                    effective_sample_size: found.effective_sample_size,
+                })
+            }
+            false => None,
+        };
+        Ok(Answer {
+            values: answers(model.schema(), &found, &targets),
+            method: found.method,
+            trees: found.trees,
+            effective_sample_size: found.effective_sample_size,
+            log_evidence: found.log_evidence,
+            r_hat: found.r_hat,
+            chosen: self.method.is_none(),
+            edges,
+        })
+    }
+}
+
+/// All values of a column. "Missing" is one of them where it is asked for, known, or all there is.
+fn all_values(
+    schema: &Schema,
+    known: &Evidence<'_>,
+    variable: usize,
+    missing_as_state: bool,
+) -> impl Iterator<Item = Target> + use<> {
+    let column = &schema.variables[variable];
+    let known_missing = known.likelihoods().state(variable) == Some(column.states.len());
+    let with_missing = missing_as_state || column.states.is_empty() || known_missing;
+    let states = if with_missing { column.len() } else { column.states.len() };
+    (0..states).map(move |state| Target { variable, state, observed: !with_missing })
+}
+
+/// What a posterior says of the values that are asked for.
+fn answers(schema: &Schema, found: &Posterior, targets: &[Target]) -> Vec<ValueAnswer> {
+    let answer = |target: &Target| {
+        let variable = &schema.variables[target.variable];
+        let states = &found.states[target.variable];
+        let missing = states.get(variable.states.len()).filter(|_| target.observed);
+        ValueAnswer {
+            variable: variable.name.clone(),
+            value: variable.label(target.state),
+            state: target.state,
+            probability: among_observed(states[target.state], missing),
+        }
+    };
+    targets.iter().map(answer).collect()
+}
+
+/// The probability of a value among those that can be observed. The error is at most this large, however the two depend on
+/// each other.
+fn among_observed(value: Estimate, missing: Option<&Estimate>) -> Estimate {
+    match missing {
+        Some(missing) if missing.value > 0.0 && missing.value < 1.0 => {
+            let observed = 1.0 - missing.value;
+            let p = value.value / observed;
+            let standard_error = (value.standard_error + p * missing.standard_error) / observed;
+            Estimate { value: p.min(1.0), standard_error }
+        }
+        _ => value,
+    }
+}
+
+/// The answer to a [`Query`]. It prints as a table.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The values that were asked for, column by column.
+    pub values: Vec<ValueAnswer>,
+    /// How they were found.
+    pub method: Method,
+    /// Trees that were drawn, or steps of chains.
+    pub trees: usize,
+    /// How many independent draws they are worth.
+    pub effective_sample_size: f64,
+    /// The logarithm of the probability of the evidence.
+    pub log_evidence: Estimate,
+    /// How well chains agree, if there were some.
+    pub r_hat: Option<f64>,
+    /// Was the method chosen here?
+    pub chosen: bool,
+    /// The edges of the tree, if they were asked for.
+    pub edges: Option<EdgeAnswer>,
+}
+
+/// The probability of one value of a column.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ValueAnswer {
+    /// The column.
+    pub variable: String,
+    /// The label of the value; empty for missing.
+    pub value: String,
+    /// Its place among the values of the column.
+    pub state: usize,
+    /// How probable it is.
+    pub probability: Estimate,
+}
+
+/// The edges of the tree, given the evidence.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EdgeAnswer {
+    /// The most probable first.
+    pub edges: Vec<TreeEdge>,
+    /// How they were found.
+    pub method: Method,
+    /// Trees that were drawn, or steps of chains.
+    pub trees: usize,
+    /// How many independent draws they are worth.
+    pub effective_sample_size: f64,
+}
+
+impl Answer {
+    /// How probable a value is, if it was asked for.
+    pub fn probability(&self, column: &str, value: &str) -> Option<f64> {
+        self.estimate(column, value).map(|estimate| estimate.value)
+    }
+
+    /// The same with its standard error.
+    pub fn estimate(&self, column: &str, value: &str) -> Option<Estimate> {
+        let wanted = |answer: &&ValueAnswer| answer.variable == column && answer.value == value;
+        self.values.iter().find(wanted).map(|answer| answer.probability)
+    }
+}
+
+/// Edges that a table shows.
+const SHOWN: usize = 20;
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |answer: &ValueAnswer| match answer.value.is_empty() {
+            true => "(missing)".to_owned(),
+            false => answer.value.clone(),
+        };
+        let width = self.values.iter().map(|answer| answer.variable.chars().count()).max().unwrap_or(0);
+        let values = self.values.iter().map(|answer| shown(answer).chars().count()).max().unwrap_or(0);
+        let mut last = "";
+        for answer in &self.values {
+            let name = if answer.variable == last { "" } else { &answer.variable };
+            last = &answer.variable;
+            let Estimate { value: p, standard_error } = answer.probability;
+            let error =
+                if standard_error == 0.0 { String::new() } else { format!("  ± {standard_error:.4}") };
+            let bar = "█".repeat((p * 30.0).round() as usize);
+            let line = format!("{name:<width$}  {:<values$}  {p:.4}{error}  {bar}", shown(answer));
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        writeln!(f, "\n{}", self.how())?;
+        if let Some(edges) = &self.edges {
+            write!(f, "\n{edges}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Answer {
+    /// How it was found, in words.
+    fn how(&self) -> String {
+        let Estimate { value: evidence, standard_error } = self.log_evidence;
+        let effective = count(self.effective_sample_size as usize);
+        match self.method {
+            Method::Exact => format!("exact; log P(evidence) {evidence:.4}"),
+            Method::Gibbs | Method::BlockGibbs => format!(
+                "{} of {} steps in all, effective sample size {effective}, R-hat {:.3}; log P(evidence) {evidence:.4} ± \
+                 {standard_error:.4}",
+                if self.method == Method::Gibbs { "Gibbs chains" } else { "block Gibbs chains" },
+                count(self.trees),
+                self.r_hat.unwrap_or(f64::NAN),
+            ),
+            method => format!(
+                "{} random trees ({}), effective sample size {effective}; log P(evidence) {evidence:.4} ± \
+                 {standard_error:.4}",
+                count(self.trees),
+                method.as_str(),
+            ),
+        }
+    }
+}
+
+impl fmt::Display for EdgeAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "edges of the tree, given the evidence:")?;
+        for edge in self.edges.iter().take(SHOWN) {
+            let words = match (&edge.from, edge.directed) {
+                (None, _) => format!("{} is a root", edge.to),
+                (Some(from), true) => format!("{from} → {}", edge.to),
+                (Some(from), false) => format!("{from} - {}", edge.to),
+            };
+            let error = match edge.probability.standard_error {
+                0.0 => String::new(),
+                error => format!(" ± {error:.4}"),
+            };
+            writeln!(f, "  {:.4}{error}  {words}", edge.probability.value)?;
+        }
+        if self.edges.len() > SHOWN {
+            writeln!(f, "  … and {} more", count(self.edges.len() - SHOWN))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! How options are spelled: in Rust as fields, on the command line as flags, in Python as keywords.
+
+/// The language of whoever reads a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelling {
+    /// `` `max_states` ``, as the messages of this library have it.
+    Fields,
+    /// `--max-states`
+    Flags,
+    /// `max_states`
+    Keywords,
+}
+
+/// A message with every option that it names in backticks, alone (`` `max_states` ``) or with a value
+/// (`` `missing = category` ``), spelled as its reader would write it.
+///
+/// ```
+/// use everytree::{Spelling, spelled};
+///
+/// let message = "take missing cells as a state: `missing = category`";
+/// assert_eq!(spelled(message, Spelling::Flags), "take missing cells as a state: --missing category");
+/// assert_eq!(spelled(message, Spelling::Keywords), "take missing cells as a state: missing=\"category\"");
+/// ```
+pub fn spelled(message: &str, spelling: Spelling) -> String {
+    let mut words = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once('`') {
+        let Some((inside, tail)) = after.split_once('`') else { break };
+        words += before;
+        match option(inside) {
+            Some((name, value)) => words += &one(name, value, spelling),
+            None => words += &format!("`{inside}`"),
+        }
+        rest = tail;
+    }
+    words + rest
+}
+
+/// An option and the value that it is given, if that is what stands between backticks.
+fn option(inside: &str) -> Option<(&str, Option<&str>)> {
+    let (name, value) = match inside.split_once(" = ") {
+        Some((name, value)) => (name, Some(value)),
+        None => (inside, None),
+    };
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_name.then_some((name, value))
+}
+
+fn one(name: &str, value: Option<&str>, spelling: Spelling) -> String {
+    let flag = || format!("--{}", name.replace('_', "-"));
+    match (spelling, value) {
+        (Spelling::Fields, None) => format!("`{name}`"),
+        (Spelling::Fields, Some(value)) => format!("`{name} = {value}`"),
+        (Spelling::Flags, None) => flag(),
+        (Spelling::Flags, Some(value)) => format!("{} {value}", flag()),
+        (Spelling::Keywords, None) => name.to_owned(),
+        (Spelling::Keywords, Some(value)) if value.parse::<f64>().is_ok() => format!("{name}={value}"),
+        (Spelling::Keywords, Some(value)) => format!("{name}={value:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_options_are_spelled() {
+        let text = "`a` and `b_c = 3`, but not `This` nor a lone ` mark";
+        assert_eq!(spelled(text, Spelling::Flags), "--a and --b-c 3, but not `This` nor a lone ` mark");
+        assert_eq!(spelled(text, Spelling::Keywords), "a and b_c=3, but not `This` nor a lone ` mark");
+        assert_eq!(spelled(text, Spelling::Fields), text);
+    }
+}
