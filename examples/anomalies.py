@@ -59,14 +59,14 @@ truth = test.index.isin(damaged)
 
 # %%
 model = everytree.MixtureOfAllTrees("directed", epochs=15).fit(train)
-surprise = model.surprise(test)
+surprisal = model.surprisal(test)
 encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(train)
 forest = IsolationForest(random_state=0).fit(encoder.transform(train))
 independent = everytree.IndependentColumns().fit(train)
 results = pd.DataFrame(
     {
-        "mixture of all forests": [roc_auc_score(truth, surprise.rows)],
-        "its most surprising cell": [roc_auc_score(truth, surprise.cells.max(axis=1))],
+        "mixture of all forests": [roc_auc_score(truth, surprisal.rows)],
+        "its most surprising cell": [roc_auc_score(truth, surprisal.cells.max(axis=1))],
         "independent columns": [roc_auc_score(truth, -independent.score_samples(test))],
         "isolation forest": [roc_auc_score(truth, -forest.score_samples(encoder.transform(test)))],
     },
@@ -81,11 +81,11 @@ results
 # is the culprit.
 
 # %%
-for row, nats, cells in surprise.top(5, cells=2):
+for row, nats, cells in surprisal.top(5, cells=2):
     said = ", ".join(f"{column}={test.at[row, column]} ({own:.1f})" for column, own in cells)
     print(f"row {row}: {nats:.1f} nats; {said}; damaged: {culprits.get(row, 'nothing')}")
 
 # %%
-named = [culprits[row] in [surprise.columns[c] for c in np.argsort(-surprise.cells[row])[:2]] for row in damaged]
+named = [culprits[row] in [surprisal.columns[c] for c in np.argsort(-surprisal.cells[row])[:2]] for row in damaged]
 share = float(np.mean(named))
 print(f"the damaged cell is among the two most surprising of its row in {share:.0%} of the damaged rows")

@@ -2,19 +2,20 @@
 
 use crate::table1::program;
 use anyhow::{Result, bail};
-use everytree_core::data::Table;
+use everytree_core::data::Dataset;
 use everytree_core::file::ModelFile;
 use everytree_core::infer::Evidence;
 use everytree_core::model::{ComponentInference, Density};
-use everytree_read::{CellRules, ReadSettings, read_table};
+use everytree_read::{CellRules, ReadSettings, read_dataset};
 use rand::{RngExt, SeedableRng};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 /// The model and the test rows.
 pub struct Fitted {
     pub model: ModelFile,
-    test: Table,
+    test: Dataset,
 }
 
 impl Fitted {
@@ -24,7 +25,8 @@ impl Fitted {
         let rules =
             CellRules { missing_is_a_state: true, unknown_is_unobserved: false, incomplete_rows: false };
         let test = folder.join(name).join(format!("{name}.test.data.gz"));
-        let (test, _) = read_table(&test, &model.schema, &ReadSettings::default(), rules)?;
+        let schema = Arc::new(model.schema.clone());
+        let (test, _) = read_dataset(&test, &schema, &ReadSettings::default(), rules)?;
         Ok(Self { model, test })
     }
 
@@ -45,7 +47,7 @@ impl Fitted {
         let mut evidence = Evidence::none(&states);
         for _ in 0..observed {
             let column = columns.swap_remove(rng.random_range(0..columns.len()));
-            evidence.set(column, &[self.test.get(row, column)])?;
+            evidence.set(column, &[self.test.table().get(row, column)])?;
         }
         Ok(evidence)
     }

@@ -16,7 +16,7 @@ pub fn test(full: bool) -> bool {
         return false;
     }
     // Not optimised for size or linked as a whole: the same code, sooner.
-    let Some(wheel) = environment.wheel("dev") else { return false };
+    let Some(wheel) = environment.wheel("dev", &["--features", "toy-family"]) else { return false };
     let (config, tests) = (format!("{PACKAGE}/pyproject.toml"), format!("{PACKAGE}/tests"));
     let marked = if full { "full or not full" } else { "not full" };
     environment.pip(&["install", "--no-deps", &wheel.to_string_lossy()])
@@ -33,7 +33,7 @@ pub fn wheel() -> bool {
     if !environment.install_list("build") {
         return false;
     }
-    let Some(wheel) = environment.wheel("release") else { return false };
+    let Some(wheel) = environment.wheel("release", &[]) else { return false };
     let bytes = std::fs::metadata(&wheel).map_or(u64::MAX, |metadata| metadata.len());
     println!("{}: {:.1} MB", wheel.display(), bytes as f64 / 1e6);
     if bytes > MOST {
@@ -48,7 +48,7 @@ pub fn bench(csv: Option<&str>) -> bool {
     if !environment.install_list("build") || !environment.install_list("bench") {
         return false;
     }
-    let Some(wheel) = environment.wheel("release") else { return false };
+    let Some(wheel) = environment.wheel("release", &[]) else { return false };
     let script = format!("{PACKAGE}/benches/score.py");
     let mut arguments = vec![script.as_str()];
     arguments.extend(csv);
@@ -93,10 +93,10 @@ impl Environment {
     }
 
     /// Builds the wheel with a profile of cargo, and finds it.
-    fn wheel(&self, profile: &str) -> Option<PathBuf> {
+    fn wheel(&self, profile: &str, more: &[&str]) -> Option<PathBuf> {
         let (manifest, out) = (format!("{PACKAGE}/Cargo.toml"), self.wheels.to_string_lossy().into_owned());
         let arguments = ["build", "--profile", profile, "--manifest-path", &manifest, "--out", &out];
-        if !self.module("maturin", &arguments) {
+        if !self.module("maturin", &[&arguments[..], more].concat()) {
             return None;
         }
         let wheels = std::fs::read_dir(&self.wheels).ok()?;

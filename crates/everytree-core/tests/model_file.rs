@@ -6,7 +6,7 @@ use everytree_core::file::{
     Checkpoint, ContentError, FORMAT, FileError, ModelFile, Provenance, Results, TableFacts,
 };
 use everytree_core::forest::Cpu;
-use everytree_core::learn::{Epoch, BestModel, Plan, Running, Search, State, Trial, evaluate};
+use everytree_core::learn::{BestModel, Epoch, Plan, Running, Search, State, Trial, evaluate};
 use everytree_core::model::{
     Component, ComponentShape, Directed, Family, Learnable, Mixture, Moat, Model, Pairs, Settings, Start,
 };

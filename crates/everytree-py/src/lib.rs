@@ -5,6 +5,8 @@ mod errors;
 mod fit;
 mod frame;
 mod model;
+mod numbers;
+mod options;
 mod work;
 
 use pyo3::prelude::*;
@@ -16,11 +18,18 @@ fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
     py.detach(|| everytree_cli::main(arguments))
 }
 
+/// The families that a fit knows: name and summary.
+#[pyfunction]
+fn families() -> Vec<(&'static str, &'static str)> {
+    everytree::families().collect()
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(families, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     Ok(())
 }

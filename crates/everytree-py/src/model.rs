@@ -2,21 +2,12 @@
 
 use crate::errors::exception;
 use crate::frame::{frame, without_values};
-use crate::work::{check, work};
-use anyhow::{Context, Result, bail};
-use everytree::{
-    DeviceChoice, How, Imputation, Machine, Scorer, Scoring, Translation, all_unknown, all_values, answers,
-    column, edge_probabilities, evidence, names, observed_only, ranked, state_of, tree_edges,
-};
-use everytree_core::data::{Encoder, Schema};
-use everytree_core::file::ModelFile;
-use everytree_core::infer::{Drawn, Effort, Estimate, InferError, Method, Sampling, Search};
-use everytree_core::model::Structure;
-use everytree_core::spanning::Kind;
-use everytree_read::ReadSettings;
+use crate::numbers::{reals, shorts, wholes};
+use crate::options::{FigureCall, ImputeCall, MostProbableCall, QueryCall, SampleCall, ScoreCall, parsed};
+use crate::work::work;
+use everytree::{Drawn, Estimate, Evidence, Figures, ImputedCell, Scoring, TreeEdge, ValueAnswer, Variable};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
-use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -25,11 +16,8 @@ use std::sync::{Mutex, PoisonError};
 /// A learned model. It does not change.
 #[pyclass(frozen, module = "everytree._core")]
 pub struct Model {
-    file: ModelFile,
+    model: everytree::Model,
 }
-
-/// Most cells that are drawn at once.
-const MOST_CELLS: usize = 1 << 28;
 
 /// What is known: columns and the values that each may have.
 type Given = Vec<(String, Vec<Option<String>>)>;
@@ -37,88 +25,44 @@ type Given = Vec<(String, Vec<Option<String>>)>;
 /// A column that is asked for: all of its values, or these.
 type Asked = (String, Option<Vec<Option<String>>>);
 
+/// Numbers as Python gets them.
+type Numbers<'py> = Bound<'py, PyByteArray>;
+
 impl Model {
-    pub fn new(file: ModelFile) -> Self {
-        Self { file }
+    pub fn new(model: everytree::Model) -> Self {
+        Self { model }
     }
 
-    fn schema(&self) -> &Schema {
-        &self.file.schema
+    /// Evidence that columns have one of these values each; no value is a missing cell.
+    fn evidence(&self, given: &Given) -> everytree::Result<Evidence<'_>> {
+        given.iter().try_fold(self.model.evidence(), |evidence, (name, values)| {
+            evidence.given_values(name, values.iter().map(Option::as_deref))
+        })
     }
-}
 
-/// Numbers as bytes.
-fn bytes<'py, const N: usize, T: Copy>(
-    py: Python<'py>,
-    numbers: &[T],
-    of: impl Fn(T) -> [u8; N],
-) -> PyResult<Bound<'py, PyByteArray>> {
-    PyByteArray::new_with(py, numbers.len() * N, |out| {
-        out.chunks_exact_mut(N).zip(numbers).for_each(|(out, &number)| out.copy_from_slice(&of(number)));
-        Ok(())
-    })
-}
+    fn scoring<'a>(&'a self, call: &ScoreCall, stop: &'a AtomicBool) -> Scoring<'a> {
+        self.model
+            .scoring()
+            .missing_as_state(call.missing_as_state)
+            .unknown(call.unknown)
+            .tolerance(call.tolerance)
+            .trees(call.trees)
+            .seed(call.seed)
+            .device(call.device)
+            .stop(stop)
+    }
 
-fn reals<'py>(py: Python<'py>, numbers: &[f64]) -> PyResult<Bound<'py, PyByteArray>> {
-    bytes(py, numbers, f64::to_ne_bytes)
+    fn figures(&self, call: &FigureCall) -> Figures<'_> {
+        self.model.figures().tolerance(call.tolerance).trees(call.trees).seed(call.seed)
+    }
 }
 
 fn number(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }
 
-/// How rows are scored, as it is said in keywords.
-fn scoring<'a>(how: &Value, read: &'a ReadSettings, stop: Option<&'a AtomicBool>) -> Result<Scoring<'a>> {
-    let tolerance = how["tolerance"].as_f64().unwrap_or(f64::NAN);
-    if !(tolerance > 0.0 && tolerance.is_finite()) {
-        bail!("--tolerance {tolerance}: must be positive");
-    }
-    let trees = how["trees"].as_u64().unwrap_or(0) as usize;
-    if trees == 0 {
-        bail!("--trees 0: at least one");
-    }
-    Ok(Scoring {
-        missing_as_state: how["missing_as_state"].as_bool().unwrap_or(false),
-        unknown_is_unobserved: unknown_is_unobserved(how)?,
-        tolerance,
-        trees,
-        seed: seed(how),
-        read,
-        stop,
-        scorer: None,
-    })
-}
-
-fn unknown_is_unobserved(how: &Value) -> Result<bool> {
-    match how["unknown"].as_str() {
-        Some("error") => Ok(false),
-        Some("unobserved") => Ok(true),
-        other => bail!("--unknown {}: error or unobserved", other.unwrap_or_default()),
-    }
-}
-
-fn parsed(text: &str) -> PyResult<Value> {
-    serde_json::from_str(text).map_err(|error| exception(error.into()))
-}
-
-fn threads(how: &Value) -> Option<usize> {
-    how["threads"].as_u64().map(|threads| threads as usize)
-}
-
-fn seed(how: &Value) -> u64 {
-    how["seed"].as_u64().unwrap_or(0)
-}
-
-fn effort<'a>(how: &Value, targets: &'a [usize]) -> Result<Effort<'a>> {
-    let Scoring { tolerance, trees, .. } = scoring(&with_unknown(how), &ReadSettings::default(), None)?;
-    Ok(Effort { trees, tolerance: Some(tolerance), seed: seed(how), targets, ..Effort::default() })
-}
-
-/// Questions have no cells that could be unknown.
-fn with_unknown(how: &Value) -> Value {
-    let mut how = how.clone();
-    how["unknown"] = json!("error");
-    how
+fn pair(estimate: Estimate) -> (f64, f64) {
+    (estimate.value, estimate.standard_error)
 }
 
 #[pymethods]
@@ -126,30 +70,29 @@ impl Model {
     /// Reads a model file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let file = py.detach(|| ModelFile::load(&path));
-        Ok(Self { file: file.map_err(|error| exception(error.into()))? })
+        Ok(Self { model: py.detach(|| everytree::Model::load(&path)).map_err(exception)? })
     }
 
     /// Writes a model file, whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.file.save(&path)).map_err(|error| exception(error.into()))
+        py.detach(|| self.model.save(&path)).map_err(exception)
     }
 
     /// Reads the bytes of a model file.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
-        Ok(Self { file: ModelFile::from_bytes(data).map_err(|error| exception(error.into()))? })
+        Ok(Self { model: everytree::Model::from_bytes(data).map_err(exception)? })
     }
 
     /// The bytes of the model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.file.to_bytes())
+        PyBytes::new(py, &self.model.to_bytes())
     }
 
     /// What the model is: its columns and their states, its family and size, and how it came about.
     fn description(&self) -> String {
-        let model = &self.file.model;
-        let variable = |variable: &everytree_core::data::Variable| {
+        let (model, file) = (&self.model, self.model.file());
+        let variable = |variable: &Variable| {
             let cells: Vec<String> = (0..variable.len()).map(|state| variable.cell(state)).collect();
             json!({
                 "name": variable.name, "states": variable.states, "missing": variable.missing,
@@ -158,44 +101,28 @@ impl Model {
         };
         json!({
             "family": model.family(),
-            "components": model.mixture().components().len(),
-            "shares": model.mixture().shares(),
-            "hidden": match model.structure() {
-                Some(Structure::Hidden(count)) => json!(count),
-                _ => Value::Null,
-            },
-            "directed": model.kind() == Kind::Directed,
-            "parameters": model.degrees_of_freedom(),
-            "variables": self.schema().variables.iter().map(variable).collect::<Vec<_>>(),
-            "blocks": names(&self.file),
-            "named": self.schema().header,
-            "provenance": self.file.provenance,
+            "components": model.components(),
+            "mixing_weights": model.mixing_weights(),
+            "hidden": file.model.hidden(),
+            "directed": model.is_directed(),
+            "parameters": model.parameters(),
+            "variables": model.schema().variables.iter().map(variable).collect::<Vec<_>>(),
+            "blocks": model.variables(),
+            "named": model.schema().header,
+            "provenance": file.provenance,
         })
         .to_string()
     }
 
     /// How probable every edge is, a row for each variable of the model (a column, or a block of them) and a column for each
     /// that may explain it; symmetric where edges have no direction.
-    fn edge_probabilities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyByteArray>> {
-        let parts = edge_probabilities(&self.file).map_err(exception)?;
-        let n = self.file.model.mixture().components().first().map_or(0, |_| names(&self.file).len());
-        let mut sum = vec![0.0; n * n];
-        parts.iter().for_each(|part| sum.iter_mut().zip(part).for_each(|(sum, p)| *sum += p));
-        if self.file.model.kind() == Kind::Undirected {
-            for v in 0..n {
-                for u in 0..v {
-                    let p = sum[v * n + u].max(sum[u * n + v]);
-                    (sum[v * n + u], sum[u * n + v]) = (p, p);
-                }
-                sum[v * n + v] = 0.0;
-            }
-        }
-        reals(py, &sum)
+    fn edge_probabilities<'py>(&self, py: Python<'py>) -> PyResult<Numbers<'py>> {
+        reals(py, &self.model.edge_probabilities().map_err(exception)?)
     }
 
     /// The most probable edges.
     fn edges(&self, most: usize) -> PyResult<String> {
-        let edges = ranked(&self.file).map_err(exception)?;
+        let edges = self.model.edges().map_err(exception)?;
         let edge = |edge: &everytree::Edge| json!([edge.from, edge.to, edge.probability]);
         Ok(json!(edges.iter().take(most).map(edge).collect::<Vec<_>>()).to_string())
     }
@@ -205,31 +132,21 @@ impl Model {
         &self,
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
-        how: &str,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>, Vec<String>)> {
-        let (table, how) = (frame(table, "X")?, parsed(how)?);
-        let (scores, errors, notes) = work(py, threads(&how), |stop| {
-            let read = ReadSettings::default();
-            let asked = self.file.model.inference()?;
+        options: &str,
+    ) -> PyResult<(Numbers<'py>, Numbers<'py>, Vec<String>)> {
+        let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
+        let (scores, errors, notes) = work(py, call.threads, |stop| {
             let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
-            let choice: DeviceChoice =
-                how["device"].as_str().unwrap_or("cpu").parse().map_err(anyhow::Error::msg)?;
-            let choice = match (choice, self.file.model.structure()) {
-                // Nothing for a GPU.
-                (DeviceChoice::Auto, Some(_)) => DeviceChoice::Cpu,
-                _ => choice,
-            };
             let notes = Mutex::new(Vec::new());
             let noted = || notes.lock().unwrap_or_else(PoisonError::into_inner);
-            let note = |text: String| noted().push(text);
-            let machine = Machine::find(choice, self.schema().variables.len(), &note)?;
-            if matches!(machine, Machine::Cuda(_)) {
-                // That there is one is what everybody hopes for.
-                noted().clear();
-            }
-            let scorer = Scorer::new(&machine, &self.file.model, &note)?;
-            let scoring = Scoring { scorer: Some(&scorer), ..scoring(&how, &read, Some(stop))? };
-            let scored = scoring.score((&table).into(), self.schema(), &asked, &mut |score| {
+            // That there is a GPU is what everybody hopes for.
+            let note = |text: String| {
+                if !text.starts_with("device: cuda") {
+                    noted().push(text);
+                }
+            };
+            let scoring = self.scoring(&call, stop).note(&note);
+            let scored = scoring.stream(&table, &mut |score| {
                 if score.standard_error != 0.0 {
                     errors.resize(scores.len(), 0.0);
                     errors.push(score.standard_error);
@@ -251,17 +168,15 @@ impl Model {
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
         target: &str,
-        how: &str,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
-        let how = parsed(how)?;
-        let place = column(self.schema(), target).map_err(|error| exception(error.into()))?;
+        options: &str,
+    ) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+        let call: ScoreCall = parsed(options)?;
+        // A column that the table does not have is one whose values are not looked at.
+        self.model.query().target(target).map_err(exception)?;
         let table = without_values(frame(table, "X")?, target)?;
-        let (values, errors) = work(py, threads(&how), |stop| {
-            let read = ReadSettings::default();
-            let asked = self.file.model.inference()?;
+        let (values, errors) = work(py, call.threads, |stop| {
             let (mut values, mut errors) = (Vec::new(), Vec::new());
-            let scoring = scoring(&how, &read, Some(stop))?;
-            scoring.conditional((&table).into(), self.schema(), &asked, place, &mut |row| {
+            self.scoring(&call, stop).conditional_stream(&table, target, &mut |row| {
                 values.extend(row.iter().map(|estimate| estimate.value));
                 errors.extend(row.iter().map(|estimate| estimate.standard_error));
                 Ok(())
@@ -271,61 +186,50 @@ impl Model {
         Ok((reals(py, &values)?, reals(py, &errors)?))
     }
 
-    /// How surprising every row is, and every cell of it given the others.
-    fn surprise<'py>(
+    /// The surprisal of every row, and of every cell of it given the others.
+    fn surprisal<'py>(
         &self,
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
-        how: &str,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Bound<'py, PyByteArray>)> {
-        let (table, how) = (frame(table, "X")?, parsed(how)?);
-        let (rows, cells) = work(py, threads(&how), |stop| {
-            let read = ReadSettings::default();
-            let asked = self.file.model.inference()?;
+        options: &str,
+    ) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+        let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
+        let (rows, cells) = work(py, call.threads, |stop| {
             let (mut rows, mut cells) = (Vec::new(), Vec::new());
-            scoring(&how, &read, Some(stop))?.surprise(
-                (&table).into(),
-                self.schema(),
-                &asked,
-                &mut |row, own| {
-                    rows.push(row.value);
-                    cells.extend_from_slice(own);
-                    Ok(())
-                },
-            )?;
+            self.scoring(&call, stop).surprisal_stream(&table, &mut |row, own| {
+                rows.push(row.value);
+                cells.extend_from_slice(own);
+                Ok(())
+            })?;
             Ok((rows, cells))
         })?;
         Ok((reals(py, &rows)?, reals(py, &cells)?))
     }
 
-    /// Probabilities given what is known, as JSON.
+    /// Posterior probabilities given evidence, as JSON.
     fn query(
         &self,
         py: Python<'_>,
         given: Given,
         targets: Option<Vec<Asked>>,
-        how: &str,
+        options: &str,
     ) -> PyResult<String> {
-        let how = parsed(how)?;
-        work(py, threads(&how), |_| self.answer(&given, targets.as_deref(), &how))
+        let call: QueryCall = parsed(options)?;
+        work(py, call.threads, |_| self.answer(&given, targets.as_deref(), &call))
     }
 
-    /// Rows by chance, as codes, and how they were drawn.
+    /// Samples, as codes, and how they were drawn.
     fn sample<'py>(
         &self,
         py: Python<'py>,
         given: Given,
         rows: usize,
-        how: &str,
-    ) -> PyResult<(Bound<'py, PyByteArray>, String)> {
-        let how = parsed(how)?;
-        let (rows, drawn) = work(py, threads(&how), |_| {
-            if rows.saturating_mul(self.schema().variables.len()) > MOST_CELLS {
-                bail!("n {rows}: at most {MOST_CELLS} cells at once; draw some rows after the other");
-            }
-            let known = evidence(self.schema(), &given)?;
-            let sampling = Sampling { seed: seed(&how), ..Sampling::default() };
-            Ok(self.file.model.inference()?.sample(&known, rows, sampling)?)
+        options: &str,
+    ) -> PyResult<(Numbers<'py>, String)> {
+        let call: SampleCall = parsed(options)?;
+        let (rows, drawn) = work(py, call.threads, |_| {
+            let sample = self.model.sample(rows).evidence(self.evidence(&given)?).seed(call.seed);
+            sample.run_with_method()
         })?;
         let drawn = match drawn {
             Drawn::Exactly => json!({"method": "exact"}),
@@ -334,7 +238,9 @@ impl Model {
             }
             Drawn::FromChains { steps, r_hat } => json!({"method": "chains", "steps": steps, "r_hat": r_hat}),
         };
-        Ok((bytes(py, &rows.concat(), u16::to_ne_bytes)?, drawn.to_string()))
+        let code = |place: usize| rows.table().get(place / rows.columns(), place % rows.columns()) as u16;
+        let codes: Vec<u16> = (0..rows.rows() * rows.columns()).map(code).collect();
+        Ok((shorts(py, &codes)?, drawn.to_string()))
     }
 
     /// The most probable rows, as codes, their log-probabilities, and whether each is proven.
@@ -343,205 +249,125 @@ impl Model {
         py: Python<'py>,
         given: Given,
         rows: usize,
-        how: &str,
-    ) -> PyResult<(Bound<'py, PyByteArray>, Vec<f64>, Vec<bool>)> {
-        let how = parsed(how)?;
-        let found = work(py, threads(&how), |_| {
-            const MOST: usize = 100_000;
-            if rows == 0 || rows > MOST {
-                bail!("n {rows}: between 1 and {MOST} rows");
-            }
-            let mut known = evidence(self.schema(), &given)?;
-            if !how["missing_as_state"].as_bool().unwrap_or(false) {
-                observed_only(self.schema(), |name| given.iter().any(|(own, _)| own == name), &mut known)?;
-            }
-            let trees = how["trees"].as_u64().unwrap_or(1024) as usize;
-            let search = Search { trees, seed: seed(&how), ..Search::default() };
-            Ok(self.file.model.inference()?.most_probable(&known, rows, search)?)
+        options: &str,
+    ) -> PyResult<(Numbers<'py>, Vec<f64>, Vec<bool>)> {
+        let call: MostProbableCall = parsed(options)?;
+        let found = work(py, call.threads, |_| {
+            let search = self.model.most_probable(rows).evidence(self.evidence(&given)?);
+            search.trees(call.trees).seed(call.seed).missing_as_state(call.missing_as_state).run()
         })?;
-        let codes: Vec<u16> = found.iter().flat_map(|row| row.row.iter().copied()).collect();
+        let codes: Vec<u16> = found.iter().flat_map(|row| row.codes.iter().copied()).collect();
         let logs = found.iter().map(|row| row.log_p).collect();
-        Ok((bytes(py, &codes, u16::to_ne_bytes)?, logs, found.iter().map(|row| row.proven).collect()))
+        Ok((shorts(py, &codes)?, logs, found.iter().map(|row| row.proven).collect()))
     }
 
     /// What fills the missing cells of a table: rows, columns, states, and how probable each is (with its error) where that is
     /// asked for.
-    #[expect(clippy::type_complexity, reason = "five lists of the same length")]
     fn impute<'py>(
         &self,
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
-        how: &str,
-    ) -> PyResult<(
-        Bound<'py, PyByteArray>,
-        Bound<'py, PyByteArray>,
-        Bound<'py, PyByteArray>,
-        Bound<'py, PyByteArray>,
-        Bound<'py, PyByteArray>,
-    )> {
-        let (table, how) = (frame(table, "X")?, parsed(how)?);
-        let filled = work(py, threads(&how), |stop| {
-            let imputation = Imputation {
-                how: match how["how"].as_str() {
-                    Some("map") => How::Map,
-                    Some("sample") => How::Sample,
-                    Some("mean-state") => How::MeanState,
-                    other => bail!("--how {}: map, sample or mean-state", other.unwrap_or_default()),
-                },
-                probabilities: how["probabilities"].as_bool().unwrap_or(false),
-                unknown_is_unobserved: unknown_is_unobserved(&how)?,
-                seed: seed(&how),
-            };
-            let schema = self.schema();
-            let asked = self.file.model.inference()?;
-            let holes = imputation.incomplete_rows((&table).into(), schema, &ReadSettings::default())?;
-            let filled: Result<Vec<Vec<everytree::Filled>>> = holes
-                .rows
-                .par_iter()
-                .map(|hole| {
-                    check(stop)?;
-                    imputation.fill(schema, &asked, hole).with_context(|| format!("X: row {}", hole.row))
-                })
-                .collect();
-            Ok(filled?.concat())
+        options: &str,
+    ) -> PyResult<[Numbers<'py>; 5]> {
+        let (table, call) = (frame(table, "X")?, parsed::<ImputeCall>(options)?);
+        let cells = work(py, call.threads, |stop| {
+            let imputation = self.model.imputation().method(call.how).probabilities(call.probabilities);
+            Ok(imputation.unknown(call.unknown).seed(call.seed).stop(stop).cells(&table)?.cells)
         })?;
-        let column = |of: &dyn Fn(&everytree::Filled) -> i64| -> PyResult<Bound<'py, PyByteArray>> {
-            bytes(py, &filled.iter().map(of).collect::<Vec<_>>(), i64::to_ne_bytes)
-        };
+        let whole = |of: &dyn Fn(&ImputedCell) -> i64| wholes(py, &cells.iter().map(of).collect::<Vec<_>>());
         let unsure = Estimate { value: f64::NAN, standard_error: f64::NAN };
-        let sure: Vec<Estimate> = filled.iter().map(|cell| cell.probability.unwrap_or(unsure)).collect();
-        Ok((
-            column(&|cell| cell.row as i64)?,
-            column(&|cell| cell.variable as i64)?,
-            column(&|cell| cell.state as i64)?,
-            reals(py, &sure.iter().map(|estimate| estimate.value).collect::<Vec<_>>())?,
-            reals(py, &sure.iter().map(|estimate| estimate.standard_error).collect::<Vec<_>>())?,
-        ))
+        let real = |of: &dyn Fn(Estimate) -> f64| {
+            reals(py, &cells.iter().map(|cell| of(cell.probability.unwrap_or(unsure))).collect::<Vec<_>>())
+        };
+        Ok([
+            whole(&|cell| cell.row as i64)?,
+            whole(&|cell| cell.variable as i64)?,
+            whole(&|cell| cell.state as i64)?,
+            real(&|estimate| estimate.value)?,
+            real(&|estimate| estimate.standard_error)?,
+        ])
+    }
+
+    /// The entropy, and its standard error.
+    fn entropy(&self, py: Python<'_>, options: &str) -> PyResult<(f64, f64)> {
+        let call: FigureCall = parsed(options)?;
+        work(py, call.threads, |_| self.figures(&call).entropy()).map(pair)
+    }
+
+    /// The mutual information of two columns, and its standard error.
+    fn mutual_information(
+        &self,
+        py: Python<'_>,
+        one: &str,
+        other: &str,
+        options: &str,
+    ) -> PyResult<(f64, f64)> {
+        let call: FigureCall = parsed(options)?;
+        work(py, call.threads, |_| self.figures(&call).mutual_information(one, other)).map(pair)
     }
 
     /// The Kullback–Leibler divergence from this model to another with the same columns, and its standard error.
-    fn divergence(&self, py: Python<'_>, other: &Model, how: &str) -> PyResult<(f64, f64)> {
-        let how = parsed(how)?;
-        let found = work(py, threads(&how), |_| {
-            let translation = Translation::new(self.schema(), other.schema())?;
-            let (asked, others) = (self.file.model.inference()?, other.file.model.inference()?);
-            Ok(asked.divergence(&others, &|row| translation.row(row), effort(&how, &[])?)?)
-        })?;
-        Ok((found.value, found.standard_error))
+    fn divergence(&self, py: Python<'_>, other: &Model, options: &str) -> PyResult<(f64, f64)> {
+        let call: FigureCall = parsed(options)?;
+        work(py, call.threads, |_| self.figures(&call).divergence(&other.model)).map(pair)
     }
 
-    /// One figure and its standard error: `entropy`, `mutual-information` of two columns, or `probability` of what is given.
-    fn figure(
-        &self,
-        py: Python<'_>,
-        what: &str,
-        columns: Vec<String>,
-        given: Given,
-        how: &str,
-    ) -> PyResult<(f64, f64)> {
-        let how = parsed(how)?;
-        let found = work(py, threads(&how), |_| {
-            let asked = self.file.model.inference()?;
-            let effort = effort(&how, &[])?;
-            Ok(match (what, &columns[..]) {
-                ("entropy", []) => asked.entropy(effort)?,
-                ("mutual-information", [one, other]) => {
-                    let (u, v) = (column(self.schema(), one)?, column(self.schema(), other)?);
-                    if u == v {
-                        bail!(
-                            "mutual information of {one:?} and {other:?}: two different columns are needed"
-                        );
-                    }
-                    asked.mutual_information(u, v, effort)?
-                }
-                ("probability", []) => match asked.log_evidence(&evidence(self.schema(), &given)?, effort) {
-                    Ok(log) => {
-                        let p = log.value.exp();
-                        Estimate { value: p, standard_error: p * log.standard_error }
-                    }
-                    Err(InferError::Impossible) => Estimate { value: 0.0, standard_error: 0.0 },
-                    Err(error) => return Err(error.into()),
-                },
-                _ => bail!("there is no figure {what:?}"),
-            })
-        })?;
-        Ok((found.value, found.standard_error))
+    /// The probability of evidence, and its standard error.
+    fn probability(&self, py: Python<'_>, given: Given, options: &str) -> PyResult<(f64, f64)> {
+        let call: FigureCall = parsed(options)?;
+        work(py, call.threads, |_| self.figures(&call).probability(&self.evidence(&given)?)).map(pair)
     }
 }
 
 impl Model {
-    fn answer(&self, given: &Given, targets: Option<&[Asked]>, how: &Value) -> Result<String> {
-        let schema = self.schema();
-        let known = evidence(schema, given)?;
-        let missing_as_state = how["missing_as_state"].as_bool().unwrap_or(false);
-        let targets = match targets {
-            None => all_unknown(schema, &known, missing_as_state),
-            Some(asked) => {
-                let encoder = Encoder::new(schema);
-                let mut targets = Vec::new();
-                for (name, values) in asked {
-                    let variable = column(schema, name)?;
-                    let all = all_values(schema, &known, variable, missing_as_state);
-                    match values {
-                        None => targets.extend(all),
-                        Some(values) => {
-                            for value in values {
-                                let wanted = state_of(schema, &encoder, variable, value.as_deref())?;
-                                let observed =
-                                    !missing_as_state && wanted < schema.variables[variable].states.len();
-                                targets.push(everytree::Target { variable, state: wanted, observed });
-                            }
-                        }
-                    }
-                }
-                targets
-            }
-        };
-        let method = match how["method"].as_str() {
-            Some("auto") => None,
-            Some("exact") => Some(Method::Exact),
-            Some("importance") => Some(Method::Importance),
-            Some("collapsed") => Some(Method::Collapsed),
-            Some("tilted") => Some(Method::Tilted),
-            Some("gibbs") => Some(Method::Gibbs),
-            Some("block-gibbs") => Some(Method::BlockGibbs),
-            other => bail!(
-                "--method {}: auto, exact, importance, collapsed, tilted, gibbs or block-gibbs",
-                other.unwrap_or_default()
-            ),
-        };
-        if self.file.model.structure().is_some() && !matches!(method, None | Some(Method::Exact)) {
-            bail!("--method: one tree answers exactly; leave it out");
+    fn answer(
+        &self,
+        given: &Given,
+        targets: Option<&[Asked]>,
+        call: &QueryCall,
+    ) -> everytree::Result<String> {
+        let mut query = self
+            .model
+            .query()
+            .evidence(self.evidence(given)?)
+            .missing_as_state(call.missing_as_state)
+            .edges(call.edges)
+            .tolerance(call.tolerance)
+            .trees(call.trees)
+            .seed(call.seed);
+        if let Some(method) = call.method {
+            query = query.method(method);
         }
-        let mut variables: Vec<usize> = targets.iter().map(|target| target.variable).collect();
-        variables.dedup();
-        let effort = effort(how, &variables)?;
-        let asked = self.file.model.inference()?;
-        let found = asked.posterior(&known, method, effort)?;
-        let answer = |answer: &everytree::Answer| {
-            json!([
-                answer.variable,
-                answer.target.state,
-                answer.estimate.value,
-                number(answer.estimate.standard_error)
-            ])
+        for (name, values) in targets.into_iter().flatten() {
+            query = match values {
+                None => query.target(name)?,
+                Some(values) => values
+                    .iter()
+                    .try_fold(query, |query, value| query.target_value(name, value.as_deref()))?,
+            };
+        }
+        if targets.is_some_and(<[Asked]>::is_empty) {
+            query = query.no_targets();
+        }
+        let answer = query.run()?;
+        let value = |answer: &ValueAnswer| {
+            let Estimate { value, standard_error } = answer.probability;
+            json!([answer.variable, answer.state, value, number(standard_error)])
         };
         let mut object = json!({
-            "method": found.method,
-            "trees": found.trees,
-            "effective_sample_size": number(found.effective_sample_size),
-            "log_evidence": found.log_evidence.value,
-            "log_evidence_standard_error": number(found.log_evidence.standard_error),
-            "r_hat": found.r_hat,
-            "answers": answers(schema, &found, &targets).iter().map(answer).collect::<Vec<_>>(),
+            "method": answer.method,
+            "trees": answer.trees,
+            "effective_sample_size": number(answer.effective_sample_size),
+            "log_evidence": answer.log_evidence.value,
+            "log_evidence_standard_error": number(answer.log_evidence.standard_error),
+            "r_hat": answer.r_hat,
+            "answers": answer.values.iter().map(value).collect::<Vec<_>>(),
         });
-        if how["edges"].as_bool().unwrap_or(false) {
-            let edges = asked.edges(&known, effort)?;
-            let edge = |edge: &everytree::TreeEdge| {
+        if let Some(found) = &answer.edges {
+            let edge = |edge: &TreeEdge| {
                 json!([edge.from, edge.to, edge.probability.value, number(edge.probability.standard_error)])
             };
-            let edges = tree_edges(&names(&self.file), asked.kind(), &edges);
-            object["edges"] = json!(edges.iter().map(edge).collect::<Vec<_>>());
+            object["edges"] = json!(found.edges.iter().map(edge).collect::<Vec<_>>());
         }
         Ok(object.to_string())
     }

@@ -1,9 +1,8 @@
 //! Work beside Python: the interpreter is let go, threads are as many as were asked for, and Ctrl-C is heard.
 
-use crate::errors::exception;
-use anyhow::Result;
-use everytree::Interrupted;
-use pyo3::exceptions::PyKeyboardInterrupt;
+use crate::errors::{exception, exception_of};
+use everytree::Result;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +12,9 @@ use std::time::Duration;
 
 /// How often Python is asked whether someone has interrupted.
 const EVERY: Duration = Duration::from_millis(50);
+
+/// What is raised when Ctrl-C was pressed and there is nothing to return.
+pub const INTERRUPTED: fn() -> PyErr = || PyKeyboardInterrupt::new_err(());
 
 /// Does the work on another thread and waits for it, listening to Ctrl-C; `stop` tells the work of it.
 pub fn work<T: Send>(
@@ -24,7 +26,7 @@ pub fn work<T: Send>(
     match done {
         (Ok(value), false) => Ok(value),
         // Signals are answered here, not lost.
-        (_, true) => Err(exception(Interrupted.into())),
+        (_, true) => Err(INTERRUPTED()),
         (Err(error), false) => Err(exception(error)),
     }
 }
@@ -37,11 +39,12 @@ pub fn watched<T: Send, N: Send>(
     job: impl FnOnce(&AtomicBool, Sender<N>) -> Result<T> + Send,
     mut on_news: impl FnMut(Python<'_>, N) -> PyResult<()>,
 ) -> PyResult<(Result<T>, bool)> {
+    let pool = threads_of(threads)?;
     let stop = AtomicBool::new(false);
     let (sender, mut news) = channel();
     let mut raised = Raised::default();
     let result = std::thread::scope(|scope| {
-        let worker = scope.spawn(|| in_pool(threads, || job(&stop, sender)));
+        let worker = scope.spawn(|| pool.install(|| job(&stop, sender)));
         loop {
             match py.detach(|| wait(&mut news)) {
                 // Nobody is told anything any more once something was raised.
@@ -95,8 +98,18 @@ fn wait<N: Send>(news: &mut Receiver<N>) -> std::result::Result<Option<N>, ()> {
     }
 }
 
+/// As many threads as were asked for, or those of this process.
+fn threads_of(threads: Option<usize>) -> PyResult<Arc<ThreadPool>> {
+    const MOST: usize = 1024;
+    match threads {
+        None => all_threads(),
+        Some(threads) if (1..=MOST).contains(&threads) => pool(threads),
+        Some(threads) => Err(exception_of(&format!("`threads = {threads}`: between 1 and {MOST}"))),
+    }
+}
+
 /// The threads of this process. Those of a parent do not come along when a process forks, and waiting for them would never end.
-fn all_threads() -> Result<Arc<ThreadPool>> {
+fn all_threads() -> PyResult<Arc<ThreadPool>> {
     static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
     let mut kept = POOL.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some((process, pool)) = &*kept
@@ -104,26 +117,14 @@ fn all_threads() -> Result<Arc<ThreadPool>> {
     {
         return Ok(Arc::clone(pool));
     }
-    let pool = Arc::new(rayon::ThreadPoolBuilder::new().build()?);
+    let pool = pool(0)?;
     // The parent's is left alone: dropping it would wait for its threads.
     std::mem::forget(kept.replace((std::process::id(), Arc::clone(&pool))));
     Ok(pool)
 }
 
-fn in_pool<T: Send>(threads: Option<usize>, job: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    match threads {
-        None => all_threads()?.install(job),
-        Some(threads) => {
-            const MOST: usize = 1024;
-            if threads == 0 || threads > MOST {
-                anyhow::bail!("--threads {threads}: between 1 and {MOST}");
-            }
-            rayon::ThreadPoolBuilder::new().num_threads(threads).build()?.install(job)
-        }
-    }
-}
-
-/// Has someone asked to stop?
-pub fn check(stop: &AtomicBool) -> Result<()> {
-    if stop.load(Ordering::Relaxed) { Err(Interrupted.into()) } else { Ok(()) }
+/// So many threads; 0: one for each core.
+fn pool(threads: usize) -> PyResult<Arc<ThreadPool>> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    pool.map(Arc::new).map_err(|error| PyRuntimeError::new_err(error.to_string()))
 }

@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-MODULES = ["everytree", *(f"everytree.{name}" for name in ("_estimators", "_classifier", "_asking", "_density"))]
+MODULES = ["everytree", *(f"everytree.{name}" for name in ("_estimators", "_classifier", "_inference", "_density"))]
 
 
 @pytest.mark.parametrize("name", MODULES)

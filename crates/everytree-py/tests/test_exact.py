@@ -78,14 +78,14 @@ def test_conditionals_and_surprise(whole):
             rest = where(table, **{other: asked[other][row] for other in table if other != name})
             exact = [p[rest & where(table, **{name: value})].sum() / p[rest].sum() for value in model.states_[name]]
             assert np.allclose(found[row], exact, rtol=0, atol=1e-9)
-    surprise = model.surprise(asked)
-    assert np.allclose(surprise.rows, -model.score_samples(asked), rtol=0, atol=1e-12)
-    for place, name in enumerate(surprise.columns):
+    surprisal = model.surprisal(asked)
+    assert np.allclose(surprisal.rows, -model.score_samples(asked), rtol=0, atol=1e-12)
+    for place, name in enumerate(surprisal.columns):
         own = [model.states_[name].index(value) for value in asked[name]]
         exact = -np.log(model.conditional(asked, name)[np.arange(rows), own])
-        assert np.allclose(surprise.cells[:, place], exact, rtol=0, atol=1e-9)
-    worst, how_much, cells = surprise.top(1)[0]
-    assert how_much == surprise.rows.max() == surprise.rows[worst] and len(cells) == 3
+        assert np.allclose(surprisal.cells[:, place], exact, rtol=0, atol=1e-9)
+    worst, how_much, cells = surprisal.top(1)[0]
+    assert how_much == surprisal.rows.max() == surprisal.rows[worst] and len(cells) == 3
 
 
 def test_incomplete_rows(whole):
@@ -97,8 +97,8 @@ def test_incomplete_rows(whole):
     for row in range(len(asked["age"])):
         known = where(table, **{name: asked[name][row] for name in table if asked[name][row] is not None})
         assert abs(found.log_prob[row] - np.log(p[known].sum())) <= 5 * found.standard_error[row] + 1e-9
-    surprise = model.surprise(asked)
-    assert np.isnan(surprise.cells[:, 2]).all() and not np.isnan(surprise.cells[:, 0]).any()
+    surprisal = model.surprisal(asked)
+    assert np.isnan(surprisal.cells[:, 2]).all() and not np.isnan(surprisal.cells[:, 0]).any()
     filled, cells = model.impute(asked, return_probabilities=True)
     assert None not in filled["region"] and len(cells) == len(asked["age"]) + 1
     row, _, value, probability, error = cells[-1]

@@ -51,7 +51,7 @@ def test_an_interrupt_keeps_the_best_model():
     killer.start()
     try:
         with pytest.warns(UserWarning, match="interrupted: the best model so far is kept"):
-            model = everytree.MixtureOfAllTrees(epochs=100_000, batch=64).fit(slow_table())
+            model = everytree.MixtureOfAllTrees(epochs=100_000, batch_size=64).fit(slow_table())
     finally:
         killer.join()
         signal.signal(signal.SIGINT, before)
@@ -77,7 +77,7 @@ def test_other_signals_are_heard():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         with pytest.raises(TimeoutError, match="enough"):
-            everytree.MixtureOfAllTrees(epochs=100_000, batch=64).fit(slow_table())
+            everytree.MixtureOfAllTrees(epochs=100_000, batch_size=64).fit(slow_table())
         model = everytree.MixtureOfAllTrees(epochs=1).fit(slow_table(500, 40))
         gaps = np.where(np.random.default_rng(1).random((4000, 40)) < 0.5, np.nan, 1.0)
         signal.setitimer(signal.ITIMER_REAL, 0.3)
@@ -105,7 +105,7 @@ def test_forked_children_work():
 
 
 def test_time_runs_out():
-    model = everytree.MixtureOfAllTrees(epochs=100_000, batch=64, timeout=0.5).fit(slow_table())
+    model = everytree.MixtureOfAllTrees(epochs=100_000, batch_size=64, timeout=0.5).fit(slow_table())
     assert model.stopped_by_ == "timeout" and len(model.history_) > 1
 
 
@@ -123,7 +123,7 @@ def test_threads_do_not_matter_and_do_not_block_python():
     ticker = threading.Thread(target=tick)
     ticker.start()
     begin = time.monotonic()
-    everytree.MixtureOfAllTrees(epochs=100_000, timeout=1.0, batch=64).fit(table)
+    everytree.MixtureOfAllTrees(epochs=100_000, timeout=1.0, batch_size=64).fit(table)
     elapsed = time.monotonic() - begin
     done.set()
     ticker.join()
@@ -137,8 +137,8 @@ def test_threads_do_not_matter_and_do_not_block_python():
         ({"family": "oak"}, "oak"),
         ({"components": 0}, "components 0: a number from 1"),
         ({"components": "many"}, "components many"),
-        ({"lr": -1.0}, "learning rate"),
-        ({"smoothing": 0.0}, "smoothing 0: must be positive"),
+        ({"learning_rate": -1.0}, "learning rate"),
+        ({"pseudocount": 0.0}, "pseudocount=0: must be positive"),
         ({"max_states": 1}, "max_states 1: between 2"),
         ({"missing": "drop"}, "missing drop: category, marginalise or error"),
         ({"holdout": 2.0}, "holdout 2: between 0 and 1"),
@@ -150,7 +150,7 @@ def test_threads_do_not_matter_and_do_not_block_python():
         ({"random_state": "seed"}, "random_state"),
         ({"family": "chow-liu", "components": 2}, "family chow-liu: is one tree"),
         ({"device": "abacus"}, '"abacus" is no device: auto, cpu, cuda, or cuda:N'),
-        ({"lr": float("inf")}, "lr inf: a finite number"),
+        ({"learning_rate": float("inf")}, "learning_rate inf: a finite number"),
         ({"holdout": float("nan")}, "holdout nan: a finite number"),
         ({"components": 1.0}, "components 1.0: a whole number"),
         ({"random_state": 2**64}, "random_state"),

@@ -96,7 +96,7 @@ def test_weights_count_rows():
     repeated = tree.fit(twice, valid=fresh).score_samples(fresh)
     assert np.allclose(weighted, repeated, rtol=0, atol=1e-12)
     # And where gradients do it, halves are as good as wholes up to the length of steps.
-    learned = everytree.MixtureOfAllTrees("directed", epochs=5, batch=10_000)
+    learned = everytree.MixtureOfAllTrees("directed", epochs=5, batch_size=10_000)
     halves = learned.fit(table, sample_weight=np.full(300, 0.5), valid=fresh).score(fresh)
     wholes = learned.fit(table, valid=fresh).score(fresh)
     assert halves == pytest.approx(wholes, abs=0.02)

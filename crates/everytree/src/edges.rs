@@ -54,6 +54,25 @@ impl Model {
         .collect()
     }
 
+    /// The same of all components together, symmetric where edges have no direction.
+    pub fn edge_probabilities(&self) -> Result<Vec<f64>> {
+        let n = self.core().blocks().blocks().len();
+        let mut sum = vec![0.0; n * n];
+        for matrix in self.edge_matrices()? {
+            sum.iter_mut().zip(matrix).for_each(|(sum, p)| *sum += p);
+        }
+        if !self.is_directed() {
+            for v in 0..n {
+                for u in 0..v {
+                    let p = sum[v * n + u].max(sum[u * n + v]);
+                    (sum[v * n + u], sum[u * n + v]) = (p, p);
+                }
+                sum[v * n + v] = 0.0;
+            }
+        }
+        Ok(sum)
+    }
+
     /// All edges, the most probable first.
     ///
     /// ```

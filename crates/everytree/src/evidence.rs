@@ -72,17 +72,24 @@ impl<'m> Evidence<'m> {
 
     /// A column has one of these values.
     pub fn given_any<'a>(self, column: &str, values: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        self.given_values(column, values.into_iter().map(Some))
+    }
+
+    /// A column has one of these values, of which none is a missing cell.
+    pub fn given_values<'a>(
+        self,
+        column: &str,
+        values: impl IntoIterator<Item = Option<&'a str>>,
+    ) -> Result<Self> {
         let variable = crate::evidence::column(self.schema, column)?;
         let states: Result<Vec<usize>> =
-            values.into_iter().map(|value| state_of(self.schema, variable, Some(value))).collect();
+            values.into_iter().map(|value| state_of(self.schema, variable, value)).collect();
         self.one_of(variable, &states?)
     }
 
     /// The cell of a column is missing; of columns in which cells were missing in training.
     pub fn given_missing(self, column: &str) -> Result<Self> {
-        let variable = crate::evidence::column(self.schema, column)?;
-        let state = state_of(self.schema, variable, None)?;
-        self.one_of(variable, &[state])
+        self.given_values(column, [None])
     }
 
     /// What was seen speaks for the values of a column in these proportions; values that are not named have none.

@@ -25,7 +25,8 @@ use std::fmt;
 pub struct Query<'m> {
     model: &'m Model,
     evidence: Evidence<'m>,
-    targets: Vec<Asked>,
+    /// None: every column that is not known.
+    targets: Option<Vec<Asked>>,
     missing_as_state: bool,
     edges: bool,
     method: Option<Method>,
@@ -55,7 +56,7 @@ impl<'m> Query<'m> {
         Self {
             model,
             evidence: model.evidence(),
-            targets: Vec::new(),
+            targets: None,
             missing_as_state: false,
             edges: false,
             method: None,
@@ -65,15 +66,22 @@ impl<'m> Query<'m> {
 
     /// Asks for all values of a column. Without any target: for every column that is not known.
     pub fn target(mut self, name: &str) -> Result<Self> {
-        self.targets.push(Asked::Column(column(self.model.schema(), name)?));
+        self.targets.get_or_insert_default().push(Asked::Column(column(self.model.schema(), name)?));
         Ok(self)
     }
 
     /// Asks for one value of a column; `None` is a missing cell.
     pub fn target_value(mut self, name: &str, value: Option<&str>) -> Result<Self> {
         let variable = column(self.model.schema(), name)?;
-        self.targets.push(Asked::Value(variable, state_of(self.model.schema(), variable, value)?));
+        let state = state_of(self.model.schema(), variable, value)?;
+        self.targets.get_or_insert_default().push(Asked::Value(variable, state));
         Ok(self)
+    }
+
+    /// Asks for no column at all, only for the probability of the evidence or for edges.
+    pub fn no_targets(mut self) -> Self {
+        self.targets = Some(Vec::new());
+        self
     }
 
     /// Reports "missing" as a value like others, where training had missing cells in a column.
@@ -115,11 +123,11 @@ impl<'m> Query<'m> {
     fn targets(&self) -> Vec<Target> {
         let schema = self.model.schema();
         let all = |variable: usize| all_values(schema, &self.evidence, variable, self.missing_as_state);
-        if self.targets.is_empty() {
+        let Some(targets) = &self.targets else {
             let known = self.evidence.likelihoods();
             let hidden = (0..schema.variables.len()).filter(|&variable| known.state(variable).is_none());
             return hidden.flat_map(all).collect();
-        }
+        };
         let one = |asked: &Asked| match *asked {
             Asked::Column(variable) => all(variable).collect(),
             Asked::Value(variable, state) => {
@@ -127,7 +135,7 @@ impl<'m> Query<'m> {
                 vec![Target { variable, state, observed: !missing && !self.missing_as_state }]
             }
         };
-        self.targets.iter().flat_map(one).collect()
+        targets.iter().flat_map(one).collect()
     }
 
     /// Answers.

@@ -7,7 +7,7 @@ use super::model::{FORMAT, TableFacts};
 use super::shape::Shape;
 use super::{ContentError, FileError};
 use crate::data::Schema;
-use crate::learn::{Adam, Epoch, BestModel, Plan, Running, Search, State, Trial, TrialResult};
+use crate::learn::{Adam, BestModel, Epoch, Plan, Running, Search, State, Trial, TrialResult};
 use crate::model::{Family, HowMany, MAX_COMPONENTS, MAX_HIDDEN, Model, Pairs, Settings, Start};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

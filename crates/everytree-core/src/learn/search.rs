@@ -172,7 +172,8 @@ impl Search {
     ) -> Result<Ended, LearnError> {
         let Datasets { train, valid } = data;
         let complete = train.is_complete() && valid.is_complete();
-        if !complete && !(train.weights().is_empty() && valid.weights().is_empty()) {
+        let weighted = [train, valid].iter().any(|data| !data.weights().is_empty());
+        if weighted && !complete {
             return Err(LearnError::WeightedMissing);
         }
         let mut ended = Ended::Done;
@@ -253,8 +254,9 @@ impl Search {
             }),
             _ => None,
         };
-        let valid =
-            |found: &BestModel| found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
+        let valid = |found: &BestModel| {
+            found.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max)
+        };
         Ok(match (&self.best, under_way) {
             (Some(best), Some(other)) if valid(&other) > valid(best) => Some(other),
             (Some(best), _) => Some(best.clone()),

@@ -16,9 +16,10 @@ from ._estimators import (
     IndependentColumns,
     MixtureOfAllTrees,
     MixtureOfTrees,
+    families,
     load,
 )
-from ._results import Answer, LogProb, MostProbable, Query, Surprise
+from ._results import Answer, LogProb, MostProbable, Query, Surprisal
 
 __all__ = [
     "Answer",
@@ -32,8 +33,9 @@ __all__ = [
     "MixtureOfTrees",
     "MostProbable",
     "Query",
-    "Surprise",
+    "Surprisal",
     "UnknownColumn",
     "__version__",
+    "families",
     "load",
 ]

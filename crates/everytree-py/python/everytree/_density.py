@@ -11,49 +11,51 @@ from typing import Any, Self
 import numpy as np
 
 from . import _core, _frames
-from ._asking import Asking, hashable
+from ._inference import Inference, hashable
 from ._parameters import Parameters, count, jsonable, number, seed, weights_of, whole
 from ._progress import Progress
 
-#: What a recipe says where nothing else is said.
-USUAL: dict[str, Any] = {
-    "family": "moat",
-    "components": None,
-    "hidden": None,
-    "pairs": "lambda",
-    "random": False,
-    "smoothing": 1.0,
-    "prior": None,
-    "shrinkage": None,
-    "optimiser": None,
-    "epochs": None,
-    "patience": None,
-    "batch": None,
-    "lr": None,
-    "cosine": False,
-    "average": None,
-    "precision": "f32",
-}
+#: Parameters that are options of a fit, as they are.
+OPTIONS = (
+    "family",
+    "components",
+    "hidden",
+    "pairs",
+    "init",
+    "pseudocount",
+    "laplace",
+    "shrinkage",
+    "optimiser",
+    "epochs",
+    "patience",
+    "batch_size",
+    "learning_rate",
+    "cosine",
+    "ema",
+    "precision",
+)
 
 Callback = Callable[[dict[str, Any]], Any]
 
 
-def _checked(recipe: dict[str, Any]) -> dict[str, Any]:
-    """The recipe with numbers that are numbers."""
-    for name in ("smoothing", "prior", "shrinkage", "lr", "average"):
-        if recipe[name] is not None:
-            recipe[name] = number(name, recipe[name])
-    for name in ("epochs", "patience", "batch"):
-        if recipe[name] is not None and whole(name, recipe[name]) < 0:
-            raise ValueError(f"{name} {recipe[name]}: not negative")
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with numbers that are numbers; what is None is what is usual."""
+    options = {name: value for name, value in options.items() if value is not None}
+    for name in ("pseudocount", "laplace", "shrinkage", "learning_rate", "ema"):
+        if name in options:
+            options[name] = number(name, options[name])
+    for name in ("epochs", "patience", "batch_size"):
+        if name in options and whole(name, options[name]) < 0:
+            raise ValueError(f"{name} {options[name]}: not negative")
     for name in ("components", "hidden"):
-        if recipe[name] is not None and not isinstance(recipe[name], str):
-            whole(name, recipe[name])
-    recipe["cosine"] = bool(recipe["cosine"])
-    return jsonable(recipe)
+        if name in options and not isinstance(options[name], str):
+            whole(name, options[name])
+    if "cosine" in options:
+        options["cosine"] = bool(options["cosine"])
+    return jsonable(options)
 
 
-class Density(Parameters, Asking):
+class Density(Parameters, Inference):
     """What all density estimators share."""
 
     # Parameters that every one of them has.
@@ -70,7 +72,7 @@ class Density(Parameters, Asking):
     verbose: bool
     notes_: list[str]
 
-    def _recipe(self) -> dict[str, Any]:
+    def _fit_options(self) -> dict[str, Any]:
         raise NotImplementedError
 
     def fit(
@@ -131,7 +133,6 @@ class Density(Parameters, Asking):
             )
         checked = None if valid is None else _frames.renamed(*valid, made.names, made.named)
         weights = weights_of(sample_weight, made.rows)
-        recipe = {**USUAL, **self._recipe(), "seed": seed(self.random_state)}
         told = [callbacks] if callable(callbacks) else list(callbacks or [])
         progress = Progress() if self.verbose else None
 
@@ -144,9 +145,9 @@ class Density(Parameters, Asking):
             return all([callback(dict(event)) is not False for callback in told])
 
         listening = watch if told or progress is not None else None
-        recipe_text, options_text = (json.dumps(some, allow_nan=False) for some in (_checked(recipe), self._options(made)))
+        told_text = json.dumps(self._call(made), allow_nan=False)
         try:
-            model, notes, ended = _core.fit(table, checked, weights, made.named, recipe_text, options_text, listening)
+            model, notes, ended = _core.fit(table, checked, weights, made.named, told_text, listening)
         finally:
             if progress is not None:
                 progress.close()
@@ -162,7 +163,8 @@ class Density(Parameters, Asking):
             warnings.warn("interrupted: the best model so far is kept", stacklevel=3)
         return self
 
-    def _options(self, made: _frames.Look) -> dict[str, Any]:
+    def _call(self, made: _frames.Look) -> dict[str, Any]:
+        """Everything that the core is told about a fit; it takes no other options."""
         name_of = {label: name for label, name in zip(made.labels, made.names) if hashable(label)}
         bins = self.bins
         named: dict[str, int] = {}
@@ -184,21 +186,25 @@ class Density(Parameters, Asking):
                 else group
                 for group in blocks
             ]
-        return {
+        fit = {
+            **_checked(self._fit_options()),
+            "seed": seed(self.random_state),
             "holdout": number("holdout", self.holdout),
-            "max_states": whole("max_states", self.max_states),
-            "bins": named,
-            "float_bins": every,
-            "bin_numbers": bins != "none",
-            "missing": self.missing,
-            "na": na,
             "blocks": jsonable(blocks),
             "block_states": [whole("block_states", most) for most in self.block_states or []],
             "refit": bool(self.refit),
             "timeout": None if self.timeout is None else min(float(self.timeout), 1e9),
-            "threads": count("threads", self.threads),
             "device": str(self.device),
         }
+        max_states = whole("max_states", self.max_states)
+        read = {
+            "max_states": max(max_states, 0),
+            "bins": named,
+            "bin_numbers": bins != "none",
+            "missing": self.missing,
+            "na": na,
+        }
+        return {"fit": fit, "read": read, "float_bins": every, "threads": count("threads", self.threads)}
 
     def _take(self, model: _core.Model, made: _frames.Look | None) -> None:
         """Becomes an estimator that has this model."""
@@ -223,7 +229,7 @@ class Density(Parameters, Asking):
         self.states_ = {values.name: list(values.values) for values in self._values}
         self.family_ = about["family"]
         self.n_components_ = about["components"]
-        self.weights_ = np.array(about["shares"])
+        self.weights_ = np.array(about["mixing_weights"])
         self.hidden_states_ = about["hidden"]
         self.n_parameters_ = about["parameters"]
         self.blocks_ = list(about["blocks"])

@@ -1,4 +1,4 @@
-"""The estimators: the mixture of all trees, and its neighbours."""
+"""The estimators: the mixture of all trees, and baselines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ._density import USUAL, Density
+from . import _core
+from ._density import OPTIONS, Density
 from ._parameters import keep
 
 _COMMON = """
@@ -34,9 +35,9 @@ _COMMON = """
         Default: all. The result does not depend on it.
     device : {"auto", "cpu", "cuda", "cuda:N"}, default "auto"
         Where learning and scoring of complete rows are done; "auto" takes a GPU where there is one, from 128 columns on,
-        and the notes say so. Trees are learned on the processor.
+        and the notes say so. Single trees are learned on the CPU.
     random_state : int or generator, optional
-        Seed of everything that is left to chance. None is 0: the same data give the same model.
+        Seed of everything random. None is 0: the same data give the same model.
     verbose : bool, default False
         Show progress, in a terminal or a notebook.
 
@@ -65,14 +66,14 @@ class MixtureOfAllTrees(Density):
 
     Parameters
     ----------
-    family : {"moat", "directed", "independent", "chow-liu", "mixture-of-trees", "hclt"}, default "moat"
-        "moat" is the family of the paper; "directed" has rooted forests with free tables, and usually fits best. The others
-        are its neighbours.
+    family : str, default "moat"
+        One of :func:`families`. "moat" is the family of the paper; "directed" has rooted forests with free tables, and
+        usually fits best. Families of single trees are baselines.
     components : int or "auto", default 1
         How many models are mixed; "auto": 1, 2, 4 … as long as validation gets better.
     hidden : int or "auto", optional
-        States of the hidden variables of "hclt".
-    epochs, batch, lr, patience, cosine, average, optimiser, smoothing, prior, shrinkage, pairs, init, precision
+        States of the latent variables of "hclt".
+    epochs, batch_size, learning_rate, patience, cosine, ema, optimiser, pseudocount, laplace, shrinkage, pairs, init, precision
         As on the command line (``everytree fit --help``); None is what is usual for the family.
 
     Examples
@@ -94,14 +95,14 @@ class MixtureOfAllTrees(Density):
         *,
         hidden: int | str | None = None,
         epochs: int | None = None,
-        batch: int | None = None,
-        lr: float | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
         patience: int | None = None,
         cosine: bool = False,
-        average: float | None = None,
+        ema: float | None = None,
         optimiser: str | None = None,
-        smoothing: float = 1.0,
-        prior: float | None = None,
+        pseudocount: float = 1.0,
+        laplace: float | None = None,
         shrinkage: float | None = None,
         pairs: str = "lambda",
         init: str = "counts",
@@ -122,36 +123,33 @@ class MixtureOfAllTrees(Density):
     ) -> None:
         keep(self, locals())
 
-    def _recipe(self) -> dict[str, Any]:
+    def _fit_options(self) -> dict[str, Any]:
         told = self.get_params()
-        if told["init"] not in ("counts", "random"):
-            raise ValueError(f"init {told['init']!r}: counts or random")
-        recipe = {name: told[name] for name in USUAL if name in told}
-        recipe["random"] = told["init"] == "random"
+        options = {name: told[name] for name in OPTIONS if name in told}
         if told["family"] == "mixture-of-trees" and told["components"] == 1:
             # One tree is chow-liu; a mixture is as large as pays.
-            recipe["components"] = None
-        return recipe
+            options["components"] = None
+        return options
 
 
-class Neighbour(Density):
+class Baseline(Density):
     """A baseline: the same questions to a simpler model."""
 
     _family: str
 
-    def _recipe(self) -> dict[str, Any]:
+    def _fit_options(self) -> dict[str, Any]:
         told = self.get_params()
-        return {"family": self._family, **{name: told[name] for name in USUAL if name in told}}
+        return {"family": self._family, **{name: told[name] for name in OPTIONS if name in told}}
 
 
-class IndependentColumns(Neighbour):
-    """Columns that have nothing to do with each other: the floor. Several components: latent classes.
+class IndependentColumns(Baseline):
+    """Independent columns: the floor. Several components: latent classes.
 
     Parameters
     ----------
     components : int or "auto", default 1
-    prior : float, optional
-        Rows of even chance that tables are smoothed with. Default: 1 a table.
+    laplace : float, optional
+        Laplace smoothing of tables. Default: 1 a table.
     """
 
     _family = "independent"
@@ -160,7 +158,7 @@ class IndependentColumns(Neighbour):
         self,
         components: int | str = 1,
         *,
-        prior: float | None = None,
+        laplace: float | None = None,
         holdout: float = 0.1,
         refit: bool = False,
         max_states: int = 64,
@@ -178,13 +176,13 @@ class IndependentColumns(Neighbour):
         keep(self, locals())
 
 
-class ChowLiuTree(Neighbour):
+class ChowLiuTree(Baseline):
     """The tree of the highest mutual information (Chow and Liu), smoothed: exact answers to everything.
 
     Parameters
     ----------
-    prior : float, optional
-        Rows of even chance that tables are smoothed with. Default: 1 a table.
+    laplace : float, optional
+        Laplace smoothing of tables. Default: 1 a table.
     """
 
     _family = "chow-liu"
@@ -192,7 +190,7 @@ class ChowLiuTree(Neighbour):
     def __init__(
         self,
         *,
-        prior: float | None = None,
+        laplace: float | None = None,
         holdout: float = 0.1,
         refit: bool = False,
         max_states: int = 64,
@@ -210,14 +208,14 @@ class ChowLiuTree(Neighbour):
         keep(self, locals())
 
 
-class MixtureOfTrees(Neighbour):
-    """Several trees with shares (Meilă and Jordan), as many as pay on validation rows.
+class MixtureOfTrees(Baseline):
+    """Several trees with mixing weights (Meilă and Jordan), as many as pay on validation rows.
 
     Parameters
     ----------
     components : int or "auto", default "auto"
-    prior, shrinkage : float, optional
-        Rows of even chance per table, and how much components are pulled towards what they have in common.
+    laplace, shrinkage : float, optional
+        Laplace smoothing per table, and how much components are shrunk towards what they have in common.
     """
 
     _family = "mixture-of-trees"
@@ -226,7 +224,7 @@ class MixtureOfTrees(Neighbour):
         self,
         components: int | str = "auto",
         *,
-        prior: float | None = None,
+        laplace: float | None = None,
         shrinkage: float | None = None,
         epochs: int | None = None,
         holdout: float = 0.1,
@@ -246,13 +244,13 @@ class MixtureOfTrees(Neighbour):
         keep(self, locals())
 
 
-class HiddenChowLiuTree(Neighbour):
-    """A tree of hidden variables, one behind each column, with as many states as pay on validation rows.
+class HiddenChowLiuTree(Baseline):
+    """A tree of latent variables, one behind each column, with as many states as pay on validation rows.
 
     Parameters
     ----------
     hidden : int or "auto", default "auto"
-    epochs, batch : int, optional
+    epochs, batch_size : int, optional
     """
 
     _family = "hclt"
@@ -262,7 +260,7 @@ class HiddenChowLiuTree(Neighbour):
         hidden: int | str = "auto",
         *,
         epochs: int | None = None,
-        batch: int | None = None,
+        batch_size: int | None = None,
         holdout: float = 0.1,
         refit: bool = False,
         max_states: int = 64,
@@ -291,3 +289,13 @@ def load(path: str | os.PathLike[str]) -> MixtureOfAllTrees:
     It answers questions; its parameters are those of a fresh estimator, not those of the fit behind the file.
     """
     return MixtureOfAllTrees.load(path)
+
+
+def families() -> dict[str, str]:
+    """The families of models that a fit knows, each in a few words.
+
+    >>> import everytree
+    >>> everytree.families()["chow-liu"]
+    'one tree, of the highest mutual information'
+    """
+    return dict(_core.families())

@@ -29,7 +29,7 @@ class Progress:
 
     def show(self, event: dict[str, Any]) -> None:
         """Shows what an event says."""
-        trial = (event["again"], event["look"], event["components"], event["hidden"])
+        trial = (event["refit"], event["pilot"], event["components"], event["hidden"])
         if event["event"] == "batch":
             done = event["epoch"] - 1 + event["rows"] / max(event["of_rows"], 1)
             if trial != self._trial:
@@ -42,7 +42,7 @@ class Progress:
     @staticmethod
     def _words(event: dict[str, Any]) -> str:
         size = ""
-        if event["again"]:
+        if event["refit"]:
             size += "all rows: "
         if event["components"] > 1:
             size += f"{event['components']} components: "

@@ -113,7 +113,7 @@ class MostProbable:
 
 
 @dataclass(frozen=True)
-class Surprise:
+class Surprisal:
     """How surprising rows and their cells are, in nats."""
 
     rows: np.ndarray

@@ -30,7 +30,7 @@ def keywords(how: dict[str, Any]) -> str:
         raise TypeError(f"score got unexpected keywords {unknown}; it takes {sorted(usual)}")
     told = {**usual, **how}
     # A worker is one of many on its machine: one thread each.
-    return json.dumps({**told, "seed": seed(told.pop("random_state")), "threads": 1})
+    return json.dumps({**told, "seed": seed(told.pop("random_state")), "threads": 1, "device": "cpu"})
 
 
 @functools.lru_cache(maxsize=4)

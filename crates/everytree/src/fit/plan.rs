@@ -85,11 +85,11 @@ impl<'a> Checked<'a> {
         }
         match options.optimiser {
             Some(Optimiser::Em) if !spec.optimisers.contains(&Optimiser::Em) => {
-                return Err(LearnError::NoClosedForm.into());
+                Err(LearnError::NoClosedForm.into())
             }
             Some(Optimiser::Adam) if !spec.optimisers.contains(&Optimiser::Adam) => {
                 let problem = "trees are not found along a gradient; use em";
-                return Err(Error::option("optimiser", "adam", problem));
+                Err(Error::option("optimiser", "adam", problem))
             }
             _ => Ok(()),
         }

@@ -1,4 +1,4 @@
-"""Everything that a learned model can be asked."""
+"""Inference: everything that a learned model can be asked."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _filling, _frames, _html, _plots
+from . import _core, _imputation, _frames, _html, _plots
 from ._errors import UnknownColumn, not_fitted
 from ._parameters import count, number, seed, whole
-from ._results import Answer, LogProb, MostProbable, Query, Surprise
+from ._results import Answer, LogProb, MostProbable, Query, Surprisal
 
 Given = Mapping[Any, Any]
 
 
-class Asking:
+class Inference:
     """Questions to a model; learning is another matter."""
 
     random_state: Any
@@ -99,7 +99,7 @@ class Asking:
         """
         model = self._fitted()
         table = self._table(X)
-        how = self._how(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown=unknown)
+        how = self._scoring(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown=unknown)
         scores, errors, notes = model.score(table, how)
         for note in notes:
             warnings.warn(note, stacklevel=2)
@@ -134,12 +134,12 @@ class Asking:
         place = self._place(target)
         name = self._values[place].name
         table = self._table(X, without=name)
-        how = self._how(tolerance, trees, random_state, missing_as_state=False, unknown="error")
+        how = self._scoring(tolerance, trees, random_state, missing_as_state=False, unknown="error")
         probabilities, _ = model.conditional(table, name, how)
         states = len([value for value in self._values[place].values if value is not None])
         return np.frombuffer(probabilities).reshape(-1, states)
 
-    def surprise(
+    def surprisal(
         self,
         X: Any,
         *,
@@ -147,8 +147,8 @@ class Asking:
         tolerance: float = 0.05,
         trees: int = 20_000,
         random_state: Any = None,
-    ) -> Surprise:
-        """How surprising every row is, and every cell of it given the others, in nats: for finding what is odd, and why.
+    ) -> Surprisal:
+        """The surprisal of every row, and of every cell of it given the others, in nats: for anomaly detection.
 
         ``rows`` is −log p(row); ``cells`` has −log p(cell | rest of the row) for every column, NaN where a cell is missing.
 
@@ -157,16 +157,18 @@ class Asking:
         >>> import everytree
         >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
         >>> model = everytree.ChowLiuTree().fit(table)
-        >>> odd = model.surprise({"rain": ["yes", "no"], "wet": ["yes", "yes"]})
+        >>> odd = model.surprisal({"rain": ["yes", "no"], "wet": ["yes", "yes"]})
         >>> odd.top(1, cells=1)[0][0]
         1
         """
         model = self._fitted()
         table = self._table(X)
-        how = self._how(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown="error")
-        rows, cells = model.surprise(table, how)
+        how = self._scoring(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown="error")
+        rows, cells = model.surprisal(table, how)
         names = [values.name for values in self._values]
-        return Surprise(np.frombuffer(rows), np.frombuffer(cells).reshape(-1, len(names)), names)
+        return Surprisal(np.frombuffer(rows), np.frombuffer(cells).reshape(-1, len(names)), names)
+
+    surprise = surprisal
 
     # Questions --------------------------------------------------------------------------------------------------------
 
@@ -182,7 +184,7 @@ class Asking:
         edges: bool = False,
         random_state: Any = None,
     ) -> Query:
-        """Probabilities of columns given the values of others.
+        """Posterior probabilities of columns, given evidence about others.
 
         Parameters
         ----------
@@ -195,7 +197,7 @@ class Asking:
         tolerance : float
             Standard error that is good enough.
         edges : bool
-            Also which columns explain which, given what is known.
+            Also which columns explain which, given the evidence.
 
         Returns
         -------
@@ -254,9 +256,7 @@ class Asking:
         model = self._fitted()
         if not isinstance(n, (int, np.integer)) or n < 0:
             raise ValueError(f"n {n!r}: a number of rows")
-        seed_ = seed(self.random_state if random_state is None else random_state)
-        how = json.dumps({"seed": seed_, "threads": count("threads", self.threads)})
-        codes, _ = model.sample(self._given(given), int(n), how)
+        codes, _ = model.sample(self._given(given), int(n), self._options(random_state))
         return self._rows(codes)
 
     def most_probable(
@@ -282,7 +282,7 @@ class Asking:
         {'rain': ['yes'], 'wet': ['yes']}
         """
         model = self._fitted()
-        how = self._how(0.005, trees, random_state, missing_as_state=bool(missing_as_state))
+        how = self._options(random_state, trees=whole("trees", trees), missing_as_state=bool(missing_as_state))
         if whole("n", n) < 1:
             raise ValueError(f"n {n}: at least one row")
         codes, logs, proven = model.most_probable(self._given(given), int(n), how)
@@ -303,7 +303,7 @@ class Asking:
         ----------
         X : table
         how : "map", "sample" or "mean-state"
-            The most probable way to complete a row, one by chance, or each cell by itself (numbers: the value nearest to the
+            The most probable way to complete a row, one at random, or each cell alone (numbers: the value nearest to the
             mean).
         unknown : "error" or "unobserved"
             What to do with a label that the model does not know; with "unobserved" it stays as it is.
@@ -326,28 +326,22 @@ class Asking:
             X = pyarrow.table(X)
         part, table = _frames.look(X, only=self._only())
         table = self._renamed(part, table)
-        told = {
-            "how": how,
-            "unknown": unknown,
-            "probabilities": bool(return_probabilities),
-            "seed": seed(self.random_state if random_state is None else random_state),
-            "threads": count("threads", self.threads),
-        }
-        *places, probabilities, errors = model.impute(table, json.dumps(told))
+        told = self._options(random_state, how=how, unknown=unknown, probabilities=bool(return_probabilities))
+        *places, probabilities, errors = model.impute(table, told)
         rows, variables, states = (np.frombuffer(some, dtype=np.int64).tolist() for some in places)
         values = [self._values[v].values[s] for v, s in zip(variables, states)]
         # The columns of the table, by the variables of the model.
         by_place = len(part.names) == len(self._values) and not (part.named and self._named)
         back = {value.name: own for value, own in zip(self._values, part.names)} if by_place else {}
         columns = [back.get(self._values[v].name, self._values[v].name) for v in variables]
-        cells: dict[str, _filling.Cells] = {}
+        cells: dict[str, _imputation.Cells] = {}
         for row, column, value in zip(rows, columns, values):
             where, what = cells.setdefault(column, ([], []))
             where.append(row)
             what.append(value)
         alike = self._look is not None and self._look.kind == part.kind
         trained = dict(zip(self._look.names, self._look.types)) if self._look is not None and alike else {}
-        filled = _filling.fill(X, part, cells, trained)
+        filled = _imputation.fill(X, part, cells, trained)
         if not return_probabilities:
             return filled
         p, e = np.frombuffer(probabilities), np.frombuffer(errors)
@@ -355,7 +349,7 @@ class Asking:
 
     def entropy(self, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None) -> tuple[float, float]:
         """The entropy of the model in nats, and its standard error (0 where it is exact)."""
-        return self._fitted().figure("entropy", [], [], self._how(tolerance, trees, random_state))
+        return self._fitted().entropy(self._how(tolerance, trees, random_state))
 
     def divergence(
         self, other: Any, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
@@ -369,14 +363,14 @@ class Asking:
         """The mutual information of two columns in nats, and its standard error (0 where it is exact)."""
         model = self._fitted()
         names = [self._values[self._place(column)].name for column in (one, other)]
-        return model.figure("mutual-information", names, [], self._how(tolerance, trees, random_state))
+        return model.mutual_information(*names, self._how(tolerance, trees, random_state))
 
     def probability(
         self, given: Given, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
     ) -> tuple[float, float]:
         """The probability that columns have these values together, and its standard error (0 where it is exact)."""
         how = self._how(tolerance, trees, random_state)
-        return self._fitted().figure("probability", [], self._given(given), how)
+        return self._fitted().probability(self._given(given), how)
 
     # Pictures ---------------------------------------------------------------------------------------------------------
 
@@ -400,17 +394,17 @@ class Asking:
             raise not_fitted(self)
         return self._model
 
-    def _how(self, tolerance: float, trees: int, random_state: Any, **more: Any) -> str:
+    def _options(self, random_state: Any, **more: Any) -> str:
+        """Options of a call for the core, which takes no others."""
         seed_ = seed(self.random_state if random_state is None else random_state)
-        told = {
-            "tolerance": number("tolerance", tolerance),
-            "trees": whole("trees", trees),
-            "seed": seed_,
-            "threads": count("threads", self.threads),
-            "device": str(getattr(self, "device", "auto")),
-            **more,
-        }
-        return json.dumps(told)
+        return json.dumps({"seed": seed_, "threads": count("threads", self.threads), **more})
+
+    def _how(self, tolerance: float, trees: int, random_state: Any, **more: Any) -> str:
+        told = {"tolerance": number("tolerance", tolerance), "trees": whole("trees", trees), **more}
+        return self._options(random_state, **told)
+
+    def _scoring(self, tolerance: float, trees: int, random_state: Any, **more: Any) -> str:
+        return self._how(tolerance, trees, random_state, device=str(getattr(self, "device", "auto")), **more)
 
     def _table(self, X: Any, without: str | None = None) -> Any:
         made, table = _frames.look(X, only=self._only())

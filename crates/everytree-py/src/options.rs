@@ -1,0 +1,112 @@
+//! What Python says about a call, as typed structs: every field is there, and no other one.
+
+use crate::errors::exception_of;
+use everytree::{DeviceChoice, FitOptions, ImputeMethod, Method, ReadOptions, Unknown};
+use pyo3::prelude::*;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+
+/// About a fit.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FitCall {
+    pub fit: FitOptions,
+    pub read: ReadOptions,
+    /// Bins of every column of floating-point type.
+    pub float_bins: Option<usize>,
+    pub threads: Option<usize>,
+}
+
+/// About scores.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScoreCall {
+    pub tolerance: f64,
+    pub trees: usize,
+    pub seed: u64,
+    pub threads: Option<usize>,
+    pub device: DeviceChoice,
+    pub missing_as_state: bool,
+    pub unknown: Unknown,
+}
+
+/// About posteriors.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QueryCall {
+    pub tolerance: f64,
+    pub trees: usize,
+    pub seed: u64,
+    pub threads: Option<usize>,
+    pub missing_as_state: bool,
+    #[serde(deserialize_with = "method")]
+    pub method: Option<Method>,
+    pub edges: bool,
+}
+
+/// About samples.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampleCall {
+    pub seed: u64,
+    pub threads: Option<usize>,
+}
+
+/// About the most probable rows.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MostProbableCall {
+    pub trees: usize,
+    pub seed: u64,
+    pub threads: Option<usize>,
+    pub missing_as_state: bool,
+}
+
+/// About missing cells.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImputeCall {
+    pub how: ImputeMethod,
+    pub unknown: Unknown,
+    pub probabilities: bool,
+    pub seed: u64,
+    pub threads: Option<usize>,
+}
+
+/// About single figures.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FigureCall {
+    pub tolerance: f64,
+    pub trees: usize,
+    pub seed: u64,
+    pub threads: Option<usize>,
+}
+
+/// `"auto"`, or the name of a method.
+fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Method>, D::Error> {
+    const ALL: [Method; 6] = [
+        Method::Exact,
+        Method::Importance,
+        Method::Collapsed,
+        Method::Tilted,
+        Method::Gibbs,
+        Method::BlockGibbs,
+    ];
+    let name = String::deserialize(from)?;
+    if name == "auto" {
+        return Ok(None);
+    }
+    let names: Vec<&str> = ALL.iter().map(|method| method.as_str()).collect();
+    let unknown = || serde::de::Error::custom(format!("method {name:?}: auto, {}", names.join(", ")));
+    ALL.into_iter().find(|method| method.as_str() == name).map(Some).ok_or_else(unknown)
+}
+
+/// Options out of JSON.
+pub fn parsed<T: DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| {
+        // Where in the JSON is of no interest to whoever gave keywords.
+        let words = error.to_string();
+        exception_of(words.split(" at line ").next().unwrap_or_default())
+    })
+}
