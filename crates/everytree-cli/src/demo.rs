@@ -53,7 +53,8 @@ impl Demo {
         let mut rng = Pcg64::seed_from_u64(self.seed);
         let rows = Dataset::from_codes(asia::schema(), asia::table((0..ROWS).map(|_| asia::draw(&mut rng))))?;
         // In f64, so that the answer is the same on every machine to more digits than are printed.
-        let model = Fit::new().seed(self.seed).precision(Precision::F64).run(&rows)?;
+        let (train, valid) = rows.split(0.1, self.seed);
+        let model = Fit::new().precision(Precision::F64).valid(valid).run(&train)?;
         let all = Dataset::from_codes(asia::schema(), asia::table(asia::all_rows()))?;
         let learned = model.score(&all)?.log_likelihoods;
         let learned: Vec<(Row, f64)> =

@@ -1,7 +1,6 @@
 //! Families by the names of the registry.
 
-use clap::builder::{PossibleValue, TypedValueParser};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use everytree_core::model::Family;
 use std::ffi::OsStr;
 
@@ -22,14 +21,9 @@ impl TypedValueParser for FamilyParser {
         if Family::preset(&name).is_ok() {
             return Ok(name);
         }
-        let mut error = clap::Error::new(ErrorKind::InvalidValue).with_cmd(command);
-        if let Some(argument) = argument {
-            error.insert(ContextKind::InvalidArg, ContextValue::String(argument.to_string()));
-        }
-        error.insert(ContextKind::InvalidValue, ContextValue::String(name));
-        let names = Family::listed().map(|(_, preset)| preset.name.to_owned()).collect();
-        error.insert(ContextKind::ValidValue, ContextValue::Strings(names));
-        Err(error)
+        // In the words of any other list of values.
+        let listed = PossibleValuesParser::new(Family::listed().map(|(_, preset)| preset.name));
+        listed.parse_ref(command, argument, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

@@ -63,7 +63,7 @@ impl Inspect {
         writeln!(
             out,
             "{}{hidden}: {}, {}, {}",
-            model.family(),
+            model.title(),
             plural(model.schema().variables.len(), "variable"),
             plural(model.schema().states().iter().sum(), "state"),
             plural(model.parameters(), "parameter")

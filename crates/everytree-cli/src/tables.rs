@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use everytree::{Checkpoint, Dataset, MissingValues};
 use everytree_core::data::scan::Notice;
-use everytree_read::Source;
+use everytree_read::{Problem, ReadError, Source};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -61,6 +61,9 @@ impl Sources {
         }
         let mut datasets = opened.datasets.into_iter();
         let train = datasets.next().context("a table was read")?;
+        if train.rows() < 2 && self.valid.is_none() {
+            return Err(ReadError { file: self.train.clone(), problem: Problem::OneRow }.into());
+        }
         let valid = if self.valid.is_some() { datasets.next() } else { None };
         Ok(Tables { train, valid, test: datasets.next(), notices: opened.notices })
     }

@@ -149,7 +149,7 @@ fn a_mixture_over_blocks_goes_through_every_command() {
         }
     }
     let words = text(&run(&["inspect", "m", "--edges"]));
-    for part in ["2 components, by share:", "roots a forest: ", " → size", "any other", "small"] {
+    for part in ["2 components, by mixing weight:", "roots a forest: ", " → size", "any other", "small"] {
         assert!(words.contains(part), "{part}: {words}");
     }
 }

@@ -271,7 +271,7 @@ fn edges_are_those_of_a_tree() {
     assert!((total - 3.0).abs() < 1e-9, "four columns make three edges");
     assert!(edges.iter().all(|edge| edge["from"].is_string() && edge["to"].is_string()));
     let words = text(&everytree(folder.path(), &["query", "t.everytree", "--edges"]));
-    assert!(words.contains("edges of the tree, given what is known:"));
+    assert!(words.contains("edges of the tree, given the evidence:"));
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn questions_that_make_no_sense_are_refused() {
         ),
         (&["--given", "mood=bad", "--given", "mood=good"], "column \"mood\" is given twice"),
         (&["--given", "mood"], "--given mood: COLUMN=VALUE is needed"),
-        (&["--target", "mood=sour"], "--target mood=sour: \"sour\" is not a value of column \"mood\""),
+        (&["--target", "mood=sour"], "--target mood=sour: column \"mood\": unknown value \"sour\""),
         (&["--target", "height"], "there is no column \"height\""),
         (&["--tolerance", "0"], "--tolerance 0: must be positive"),
         (&["--trees", "0"], "--trees 0: at least one"),

@@ -63,7 +63,7 @@ fn example(pairs: Pairs) -> ModelFile {
                     Epoch { epoch: 1, train: -4.5, valid: -4.625 },
                 ],
             }),
-            results: Vec::new(),
+            trials: Vec::new(),
         },
         edge_posteriors: Some(vec![edges]),
     }

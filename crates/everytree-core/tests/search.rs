@@ -243,7 +243,7 @@ fn averages_keep_the_probability_of_what_was_never_seen() {
 #[test]
 fn validation_decides_what_comes_next() {
     let plan = plan(Family::Directed, HowMany::UpTo(8));
-    let tried = |grouping, components, look, valid| TrialResult {
+    let tried = |grouping, components, pilot, valid| TrialResult {
         trial: Trial { grouping, components, hidden: 3, pilot },
         valid,
         best_epoch: 1,

@@ -110,6 +110,11 @@ impl Model {
         self.file.model.family_name()
     }
 
+    /// The same in full: `mixture of all trees`, `Chow–Liu tree` …
+    pub fn title(&self) -> &'static str {
+        self.core().family().title(self.components())
+    }
+
     /// How many components are mixed.
     pub fn components(&self) -> usize {
         self.file.model.mixture().components().len()

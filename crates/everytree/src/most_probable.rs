@@ -79,7 +79,7 @@ impl<'m> MostProbable<'m> {
     /// The rows, the most probable first.
     pub fn run(&self) -> Result<Vec<ProbableRow>> {
         if !(1..=MOST).contains(&self.rows) {
-            return Err(Error::option("n", self.rows, format!("between 1 and {MOST} rows")));
+            return Err(Error::option("rows", self.rows, format!("between 1 and {MOST} rows")));
         }
         let known = match self.missing_as_state {
             true => self.evidence.likelihoods().clone(),

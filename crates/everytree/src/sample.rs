@@ -52,7 +52,7 @@ impl<'m> Sample<'m> {
         let schema = self.model.schema();
         if self.rows.saturating_mul(schema.variables.len()) > MOST_CELLS {
             let problem = format!("at most {MOST_CELLS} cells at once; draw some rows after the other");
-            return Err(Error::option("n", self.rows, problem));
+            return Err(Error::option("rows", self.rows, problem));
         }
         let sampling = Sampling { seed: self.seed, ..Sampling::default() };
         let inference = self.model.core().inference()?;

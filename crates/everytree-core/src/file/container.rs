@@ -48,7 +48,7 @@ impl<'a> Unpacked<'a> {
         }
         if head.kind != kind {
             let hint = match kind {
-                "model" => "; a checkpoint continues a fit: `resume`",
+                "model" => "; go on from a checkpoint with `resume`",
                 _ => "",
             };
             return Err(ContentError::Kind { found: head.kind, expected: kind, hint });

@@ -7,9 +7,9 @@
 
 use super::evidence::Evidence;
 use super::messages::Messages;
+use super::method::{A_SECOND, Method};
 use super::one_tree::Told;
 use super::proposal::Proposal;
-use super::query::{A_SECOND, Method};
 use super::{InferError, exact};
 use crate::data::Table;
 use crate::model::{ComponentInference, Density, Likelihood};

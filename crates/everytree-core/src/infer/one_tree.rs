@@ -5,7 +5,8 @@ use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::measure::{Functions, Measure};
 use super::messages::Messages;
-use super::query::{Found, Method};
+use super::method::Method;
+use super::posterior::Expectation;
 use crate::model::{EdgeTables, TreeModel};
 use crate::util::stream;
 use rayon::prelude::*;
@@ -62,7 +63,7 @@ pub(super) fn means(
     tree: &TreeModel,
     evidence: &Evidence,
     functions: Functions<'_>,
-) -> Result<Found, InferError> {
+) -> Result<Expectation, InferError> {
     let mut told = Told::new(tree, evidence);
     let log_evidence = told.log_evidence();
     if log_evidence == f64::NEG_INFINITY {
@@ -75,7 +76,7 @@ pub(super) fn means(
         (Measure::Nothing, _) => Vec::new(),
     };
     let exact = |value: f64| Estimate { value, standard_error: 0.0 };
-    Ok(Found {
+    Ok(Expectation {
         method: Method::Exact,
         means: values.into_iter().map(exact).collect(),
         log_evidence: exact(log_evidence),

@@ -5,9 +5,11 @@ use super::evidence::Evidence;
 use super::importance::{draw, log_mean_weight};
 use super::measure::{Functions, Measure};
 use super::messages::Messages;
+use super::method::{Effort, Method};
 use super::one_tree::{self, Told};
+use super::posterior::Expectation;
 use super::proposal::Proposal;
-use super::query::{self, Effort, Found, Method};
+use super::query;
 use super::sample::{self, Drawn, Sampling};
 use super::{InferError, exact};
 use crate::data::Codes;
@@ -78,7 +80,7 @@ impl ComponentInference<'_> {
         functions: Functions<'_>,
         method: Option<Method>,
         effort: Effort<'_>,
-    ) -> Result<Found, InferError> {
+    ) -> Result<Expectation, InferError> {
         match self {
             Self::AllTrees(density) => query::means(&**density, evidence, functions, method, effort),
             Self::OneTree(tree) => one_tree::means(tree, evidence, functions),

@@ -12,8 +12,9 @@ use super::columns::{a_row, best_rows as rows_of_blocks, for_the_best, of_blocks
 use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::measure::{Functions, Measure};
+use super::method::{Effort, Method};
 use super::most_probable::{MostProbable, Search, best_rows, proven};
-use super::query::{EdgePosterior, Effort, Found, Method, Posterior, by_variable};
+use super::posterior::{EdgePosterior, Expectation, Posterior, by_variable};
 use super::sample::{Drawn, Sampling};
 use crate::blocks::Blocks;
 use crate::data::Codes;
@@ -263,11 +264,11 @@ impl Mixed<'_> {
         functions: Functions<'_>,
         method: Option<Method>,
         effort: Effort<'_>,
-    ) -> Result<Found, InferError> {
+    ) -> Result<Expectation, InferError> {
         if let [part] = &self.parts[..] {
             return part.means(evidence, functions, method, effort);
         }
-        let mut answers: Vec<(f64, Found)> = Vec::new();
+        let mut answers: Vec<(f64, Expectation)> = Vec::new();
         let mut asked: Vec<(&ComponentInference<'_>, Effort<'_>)> = Vec::new();
         let mut refused = InferError::Impossible;
         for ((part, share), own) in
@@ -389,8 +390,8 @@ fn total(parts: &[Estimate]) -> Estimate {
 }
 
 /// `log π_k P_k(e)` of components that have answered.
-fn logs_of(answers: &[(f64, Found)]) -> Vec<Estimate> {
-    let log = |(share, found): &(f64, Found)| Estimate {
+fn logs_of(answers: &[(f64, Expectation)]) -> Vec<Estimate> {
+    let log = |(share, found): &(f64, Expectation)| Estimate {
         value: found.log_evidence.value + share,
         ..found.log_evidence
     };
@@ -398,14 +399,14 @@ fn logs_of(answers: &[(f64, Found)]) -> Vec<Estimate> {
 }
 
 /// How much the answer of each component counts.
-fn weights_of(answers: &[(f64, Found)]) -> Vec<f64> {
+fn weights_of(answers: &[(f64, Expectation)]) -> Vec<f64> {
     let logs = logs_of(answers);
     let all = total(&logs).value;
     logs.iter().map(|log| (log.value - all).exp()).collect()
 }
 
 /// The answers of components together, by the delta method.
-fn weigh(answers: Vec<(f64, Found)>) -> Found {
+fn weigh(answers: Vec<(f64, Expectation)>) -> Expectation {
     let (logs, weights) = (logs_of(&answers), weights_of(&answers));
     let log_evidence = total(&logs);
     let functions = answers[0].1.means.len();
@@ -413,7 +414,7 @@ fn weigh(answers: Vec<(f64, Found)>) -> Found {
         .map(|i| {
             let value: f64 =
                 answers.iter().zip(&weights).map(|((_, found), weight)| weight * found.means[i].value).sum();
-            let square = |(((_, found), weight), log): ((&(f64, Found), &f64), &Estimate)| {
+            let square = |(((_, found), weight), log): ((&(f64, Expectation), &f64), &Estimate)| {
                 let own = weight * found.means[i].standard_error;
                 let share = weight * (found.means[i].value - value) * log.standard_error;
                 own * own + share * share
@@ -428,7 +429,7 @@ fn weigh(answers: Vec<(f64, Found)>) -> Found {
     let counting =
         answers.iter().zip(&weights).filter(|(_, weight)| **weight >= SMALL).map(|((_, found), _)| found);
     let method = counting.clone().map(|found| found.method).max_by_key(|method| *method as usize);
-    Found {
+    Expectation {
         method: method.unwrap_or(answers[0].1.method),
         means,
         log_evidence,

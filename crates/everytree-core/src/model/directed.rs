@@ -536,6 +536,7 @@ impl Learnable for Directed {
 impl FamilyModel for Directed {
     const SPEC: FamilySpec = FamilySpec {
         name: "directed",
+        title: "mixture of all rooted forests",
         presets: &[
             Preset::one("directed", "rooted forests with free tables"),
             Preset {

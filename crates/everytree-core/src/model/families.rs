@@ -62,6 +62,14 @@ impl Family {
     }
 }
 
+impl Family {
+    /// What so many components of it are called in full.
+    pub fn title(self, components: usize) -> &'static str {
+        let spec = self.spec();
+        if components > 1 { spec.mixture_title.unwrap_or(spec.title) } else { spec.title }
+    }
+}
+
 impl Serialize for Family {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.spec().name)

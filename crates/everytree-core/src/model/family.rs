@@ -19,6 +19,10 @@ pub struct FamilySpec {
     pub name: &'static str,
     /// What a mixture of several is called, if it has a name of its own.
     pub mixture_name: Option<&'static str>,
+    /// What one is called in full.
+    pub title: &'static str,
+    /// What a mixture of several is called in full, if it has a name of its own.
+    pub mixture_title: Option<&'static str>,
     /// What people can ask for.
     pub presets: &'static [Preset],
     /// Which trees one component has.
@@ -44,6 +48,8 @@ impl FamilySpec {
     pub const USUAL: Self = Self {
         name: "",
         mixture_name: None,
+        title: "",
+        mixture_title: None,
         presets: &[],
         trees: Trees::All,
         optimisers: &[Optimiser::Adam],

@@ -664,6 +664,7 @@ impl Learnable for Moat {
 impl FamilyModel for Moat {
     const SPEC: FamilySpec = FamilySpec {
         name: "moat",
+        title: "mixture of all trees",
         presets: &[Preset::one(
             "moat",
             "the mixture of all trees of the paper: spanning trees, shared margins",

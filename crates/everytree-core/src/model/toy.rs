@@ -121,6 +121,7 @@ impl Learnable for Toy {
 impl FamilyModel for Toy {
     const SPEC: FamilySpec = FamilySpec {
         name: "toy",
+        title: "toy",
         presets: &[Preset::one("toy", "one log odds a column, for tests")],
         trees: Trees::One,
         unlisted: true,

@@ -97,7 +97,7 @@ fn columns_of(schema: &Schema, group: &ColumnGroup) -> Result<Vec<usize>> {
         ColumnGroup::Pattern(pattern) => matching(schema, pattern),
         ColumnGroup::Columns(names) => {
             let columns: Result<Vec<usize>> = names.iter().map(|name| column(schema, name)).collect();
-            columns.map_err(|error| error.at(format!("block {}", names.join(", "))))
+            columns.map_err(|error| error.at(format!("`blocks`: block {}", names.join(", "))))
         }
     }
 }

@@ -40,6 +40,8 @@ impl OneTree for ChowLiu {
     const SPEC: FamilySpec = FamilySpec {
         name: "chow-liu",
         mixture_name: Some("mixture-of-trees"),
+        title: "Chow–Liu tree",
+        mixture_title: Some("mixture of trees"),
         presets: &[
             Preset {
                 several: Some("mixture-of-trees"),

@@ -23,6 +23,7 @@ pub struct Hclt(TreeParameters);
 impl OneTree for Hclt {
     const SPEC: FamilySpec = FamilySpec {
         name: "hclt",
+        title: "hidden Chow–Liu tree",
         presets: &[Preset {
             hidden: HowMany::UpTo(AUTO),
             ..Preset::one("hclt", "one tree of latent variables, one for each column (hidden Chow–Liu tree)")

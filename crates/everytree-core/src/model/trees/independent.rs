@@ -14,6 +14,7 @@ pub struct Independent(TreeParameters);
 impl OneTree for Independent {
     const SPEC: FamilySpec = FamilySpec {
         name: "independent",
+        title: "independent columns",
         presets: &[Preset::one("independent", "independent columns; several components: latent classes")],
         trees: Trees::One,
         optimisers: &[Optimiser::Em, Optimiser::Adam],

@@ -1,0 +1,68 @@
+//! What comes out of a question.
+
+use super::estimate::Estimate;
+use super::method::Method;
+
+/// Posteriors of all states of all variables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Posterior {
+    /// How they were found.
+    pub method: Method,
+    /// `posterior[v][state]`
+    pub states: Vec<Vec<Estimate>>,
+    /// The natural logarithm of the probability of the evidence.
+    pub log_evidence: Estimate,
+    /// How many draws of equal weight would be worth as much; infinite where exact.
+    pub effective_sample_size: f64,
+    /// Trees drawn; of [`Method::Gibbs`], sweeps.
+    pub trees: usize,
+    /// Of chains: 1 where all of them tell the same, more where they have not mixed.
+    pub r_hat: Option<f64>,
+}
+
+/// Posteriors of the edges of the tree.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EdgePosterior {
+    /// How they were found.
+    pub method: Method,
+    /// An `n × n` matrix in the layout of [`Kind`](crate::spanning::Kind): below the diagonal, or the parents of v (v itself: it is a root) in row v.
+    pub edges: Vec<Estimate>,
+    /// How many draws of equal weight would be worth as much; infinite where exact.
+    pub effective_sample_size: f64,
+    /// Trees drawn.
+    pub trees: usize,
+}
+
+/// Means of what is measured, whatever that is.
+pub(crate) struct Expectation {
+    pub method: Method,
+    pub means: Vec<Estimate>,
+    pub log_evidence: Estimate,
+    pub effective: f64,
+    pub trees: usize,
+    pub r_hat: Option<f64>,
+}
+
+/// Means of functions that begin at these places for each variable.
+pub(crate) fn by_variable(offsets: &[usize], found: Expectation) -> Posterior {
+    let states = offsets.windows(2).map(|place| found.means[place[0]..place[1]].to_vec()).collect();
+    Posterior {
+        method: found.method,
+        states,
+        log_evidence: found.log_evidence,
+        effective_sample_size: found.effective,
+        trees: found.trees,
+        r_hat: found.r_hat,
+    }
+}
+
+impl Expectation {
+    pub fn into_edges(self) -> EdgePosterior {
+        EdgePosterior {
+            method: self.method,
+            edges: self.means,
+            effective_sample_size: self.effective,
+            trees: self.trees,
+        }
+    }
+}
