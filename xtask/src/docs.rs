@@ -8,6 +8,9 @@ use std::process::Command;
 /// The version that the book is built with.
 const MDBOOK: &str = "0.5.4";
 /// Pages outside the book.
+/// Most characters of a line.
+const WIDTH: usize = 100;
+
 const OUTSIDE: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 
 /// Builds the book under `target/book`, beside the results that its pages point to.
@@ -95,9 +98,9 @@ fn anchor(words: &str) -> String {
     words.chars().filter_map(kept).collect()
 }
 
-/// Does every link lead somewhere, and is every page of the book in its summary?
+/// Does every link lead somewhere, is every page of the book in its summary, and is no line too long?
 pub fn check() -> bool {
-    eprintln!("== links of the book");
+    eprintln!("== links and lines of the book");
     let mut files: Vec<PathBuf> = OUTSIDE.iter().map(PathBuf::from).collect();
     match std::fs::read_dir("docs") {
         Ok(entries) => {
@@ -114,6 +117,8 @@ pub fn check() -> bool {
     for file in files {
         match std::fs::read_to_string(&file) {
             Ok(text) => {
+                let long = |line: usize| format!("{}:{line}: more than {WIDTH} characters", file.display());
+                wrong.extend(long_lines(&text).map(long));
                 pages.insert(file, Page::new(&text));
             }
             Err(error) => wrong.push(format!("{}: {error}", file.display())),
@@ -139,6 +144,20 @@ pub fn check() -> bool {
     wrong.sort();
     wrong.iter().for_each(|what| eprintln!("{what}"));
     wrong.is_empty()
+}
+
+/// Lines of prose that are too long, from 1: tables, code and addresses cannot be broken.
+fn long_lines(text: &str) -> impl Iterator<Item = usize> {
+    let mut code = false;
+    let mut long = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        code ^= line.starts_with("```");
+        let whole = code || line.starts_with('|') || line.contains("://");
+        if !whole && line.chars().count() > WIDTH {
+            long.push(number + 1);
+        }
+    }
+    long.into_iter()
 }
 
 /// What is wrong with a link from a file, if anything.
@@ -170,6 +189,13 @@ fn broken(file: &Path, link: &str, pages: &HashMap<PathBuf, Page>) -> Option<&'s
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_prose_can_be_too_long() {
+        let long = "x".repeat(101);
+        let text = format!("{long}\n| {long} |\n```\n{long}\n```\nhttps://{long}\nshort\n{long}");
+        assert_eq!(long_lines(&text).collect::<Vec<_>>(), [1, 8]);
+    }
 
     #[test]
     fn links_and_headings_are_found() {
