@@ -30,7 +30,7 @@ struct OnDevice {
     places: [u64; 2],
     /// Whose those places are.
     _held: [Memory; 2],
-    /// Decided once: the way back is that of the way there.
+    /// Decided once: backward goes where forward went.
     shape: Shape,
 }
 
@@ -143,7 +143,7 @@ impl<T: CudaReal> Cuda<T> {
         let look = tables.look(states.reserve(stream, 0)?);
         let on_weights = on_weights.put(stream, weights)?;
         let place = on_counts.clear(stream, entries * 8)?;
-        self.come_back(shape, &look, weights.len(), &mut trace.space, on_weights, place)?;
+        self.backward_pass(shape, &look, weights.len(), &mut trace.space, on_weights, place)?;
         // Not with a lock in hand; see `Kept::copy`.
         let mut staging = std::mem::take(&mut *lock(&self.staging[1]));
         let found = staging.numbers::<f64>(stream, entries)?;

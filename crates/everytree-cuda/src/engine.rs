@@ -1,5 +1,6 @@
 //! The device: found, named, and given its kernels.
 
+use crate::launch::{self, Kernel};
 use crate::real::{CudaReal, Products, ProductsArgument};
 use crate::space::{Memory, Staging};
 use crate::stopwatch::{Stopwatch, product_name};
@@ -81,35 +82,17 @@ pub fn device_count() -> usize {
 }
 
 /// The kernels, in the order in which they build upon each other.
-const SOURCE: &str = concat!(
+pub(crate) const SOURCE: &str = concat!(
     include_str!("kernels/common.cu"),
     include_str!("kernels/rows.cu"),
     include_str!("kernels/blocks.cu"),
     include_str!("kernels/eliminate.cu"),
-    include_str!("kernels/bring_back.cu"),
+    include_str!("kernels/backward.cu"),
     include_str!("kernels/counts.cu"),
     include_str!("kernels/moat.cu"),
     include_str!("kernels/directed.cu"),
     include_str!("kernels/step.cu"),
 );
-
-/// The names of all kernels in a source.
-fn names_of(source: &'static str) -> impl Iterator<Item = &'static str> {
-    let plain = source
-        .match_indices("__global__ void ")
-        .map(|(place, mark)| &source[place + mark.len()..])
-        .map(|rest| {
-            if rest.starts_with("__launch_bounds__") {
-                rest.split_once(") ").map_or(rest, |(_, rest)| rest)
-            } else {
-                rest
-            }
-        });
-    let rows = source.match_indices("\nROWS(").map(|(place, mark)| &source[place + mark.len()..]);
-    let name = |rest: &'static str| rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next();
-    // The macro that makes the kernels of rows names none itself.
-    plain.chain(rows).filter_map(name).filter(|name| *name != "NAME")
-}
 
 /// Streams of work: large products of some rows hide the small steps of others.
 pub(crate) const LANES: usize = 3;
@@ -226,7 +209,7 @@ impl<T: CudaReal> Cuda<T> {
             .map_err(|error| failed("compiling the kernels", format!("{error:?}")))?;
         let module = context.load_module(code).map_err(driver)?;
         let kernels: Result<_, _> =
-            names_of(SOURCE).map(|name| Ok((name, module.load_function(name).map_err(driver)?))).collect();
+            launch::names().map(|name| Ok((name, module.load_function(name).map_err(driver)?))).collect();
         let (staging, spare) = (Default::default(), Default::default());
         let name = name.clone();
         let most_rows = AtomicUsize::new(usize::MAX);
@@ -341,40 +324,32 @@ impl<T: CudaReal> Cuda<T> {
         self.lanes[1..].iter().try_for_each(|lane| self.stream.join(&lane.stream)).map_err(joining)
     }
 
-    /// Starts a kernel, whose arguments are places in memory and then numbers.
-    pub(crate) fn launch(
-        &self,
-        kernel: &'static str,
-        places: &[u64],
-        numbers: &[usize],
-        threads: LaunchConfig,
-    ) -> Result<(), CudaError> {
-        self.launch_on(&self.stream, kernel, places, numbers, threads)
+    /// Starts a kernel.
+    pub(crate) fn launch(&self, kernel: impl Kernel, threads: LaunchConfig) -> Result<(), CudaError> {
+        self.launch_on(&self.stream, kernel, threads)
     }
 
     /// Starts a kernel on one of the streams.
     pub(crate) fn launch_on(
         &self,
         stream: &Arc<CudaStream>,
-        kernel: &'static str,
-        places: &[u64],
-        numbers: &[usize],
+        kernel: impl Kernel,
         threads: LaunchConfig,
     ) -> Result<(), CudaError> {
-        let numbers: Vec<i32> = numbers.iter().map(|&number| number as i32).collect();
-        let mut builder = stream.launch_builder(self.kernel(kernel)?);
-        for place in places {
-            builder.arg(place);
+        let (addresses, numbers) = (kernel.addresses(), kernel.numbers());
+        let mut builder = stream.launch_builder(self.kernel(kernel.name())?);
+        for address in &addresses {
+            builder.arg(address);
         }
         for number in &numbers {
             builder.arg(number);
         }
-        // SAFETY: the arguments are those that `kernels` declares, and whoever starts a kernel has reserved the memory.
+        // SAFETY: the arguments are those that the source declares (a test of `launch.rs` compares them), and whoever starts a kernel has reserved the memory.
         let work = || match unsafe { builder.launch(threads) } {
             Ok(_) => Ok(()),
             Err(error) => Err(failed("starting a kernel", error)),
         };
-        self.stopwatch.during(stream, || kernel.into(), work)
+        self.stopwatch.during(stream, || kernel.name().into(), work)
     }
 
     /// The time of a matrix product of these sizes, for comparison: operations a second.
@@ -415,30 +390,5 @@ pub(crate) fn threads(grid: [usize; 3], block: [usize; 2]) -> LaunchConfig {
         grid_dim: (x, y, z),
         block_dim: (block[0] as u32, block[1] as u32, 1),
         shared_mem_bytes: 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kernel_has_a_name() {
-        let names: Vec<&str> = names_of(SOURCE).collect();
-        for name in [
-            "undirected_4",
-            "directed_4",
-            "eliminate_directed",
-            "tally",
-            "moat_tables",
-            "directed_gradient",
-            "adam",
-        ] {
-            assert!(names.contains(&name), "{name}");
-        }
-        // As many as are declared, and those that the macro makes; each once.
-        let declared = SOURCE.matches("extern \"C\" __global__ void").count() - 1 + 4;
-        assert_eq!(names.len(), declared);
-        assert!((0..names.len()).all(|i| !names[..i].contains(&names[i])));
     }
 }

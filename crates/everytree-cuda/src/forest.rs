@@ -10,6 +10,7 @@ mod record;
 mod rows;
 
 use crate::engine::{Cuda, CudaError, LANES, threads};
+use crate::launch;
 use crate::real::CudaReal;
 use crate::space::Memory;
 use blocks::{B, Share};
@@ -113,7 +114,7 @@ impl Shape {
 }
 
 impl<T: CudaReal> Cuda<T> {
-    /// log F of rows. `keep`: so that [`Cuda::come_back`] can follow (blocks always can).
+    /// log F of rows. `keep`: so that [`Cuda::backward_pass`] can follow (blocks always can).
     pub(crate) fn eliminate(
         &self,
         shape: &Shape,
@@ -132,7 +133,7 @@ impl<T: CudaReal> Cuda<T> {
     }
 
     /// Adds to `counts` the expected counts of the rows of [`Cuda::eliminate`], each times its weight; both in memory of the device.
-    pub(crate) fn come_back(
+    pub(crate) fn backward_pass(
         &self,
         shape: &Shape,
         look: &Look,
@@ -144,14 +145,14 @@ impl<T: CudaReal> Cuda<T> {
         match &shape.small {
             Some(small) => self.back_in_shared_memory(small, shape, look, rows, space, 0, weights, counts),
             None => {
-                self.bring_back_blocks(shape, look, rows, space)?;
+                self.backward_blocks(shape, look, rows, space)?;
                 self.tally(shape, look, rows, space, weights, counts)
             }
         }
     }
 
-    /// [`Cuda::eliminate`] and [`Cuda::come_back`], for weights that are known before.
-    pub(crate) fn there_and_back(
+    /// [`Cuda::eliminate`] and [`Cuda::backward_pass`], for weights that are known before.
+    pub(crate) fn forward_and_backward(
         &self,
         shape: &Shape,
         look: &Look,
@@ -164,7 +165,7 @@ impl<T: CudaReal> Cuda<T> {
             return self.back_in_shared_memory(small, shape, look, rows, space, ELIMINATE, weights, counts);
         }
         self.eliminate(shape, look, rows, space, true)?;
-        self.come_back(shape, look, rows, space, weights, counts)
+        self.backward_pass(shape, look, rows, space, weights, counts)
     }
 
     /// Adds the counts of rows whose derivatives are in memory.
@@ -204,9 +205,22 @@ impl<T: CudaReal> Cuda<T> {
             let weights = weights + (first * size_of::<T>()) as u64;
             let trusted = trusted + first as u64;
             self.launch(
-                "tally",
-                &[next, g, look.states, look.places, weights, trusted, look.offsets],
-                &[n, stride, stride * stride, total, rows, rows.div_ceil(chunks), usize::from(directed)],
+                launch::Tally {
+                    sums: next,
+                    g,
+                    states: look.states,
+                    places: look.places,
+                    weights,
+                    trusted,
+                    offsets: look.offsets,
+                    n,
+                    p: stride,
+                    matrix: stride * stride,
+                    s: total,
+                    rows,
+                    per_chunk: rows.div_ceil(chunks),
+                    directed: usize::from(directed),
+                },
                 threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, 8]),
             )?;
             next += (chunks * entries * size_of::<T>()) as u64;
@@ -226,7 +240,7 @@ impl<T: CudaReal> Cuda<T> {
         let entries = shape.total * shape.total;
         let sums = space.sums.reserve(&self.stream, 0)?;
         let all = threads([entries.div_ceil(256), 1, 1], [256, 1]);
-        self.launch("add_chunks", &[counts, sums, look.rates], &[entries, chunks], all)
+        self.launch(launch::AddChunks { counts, sums, rates: look.rates, entries, chunks }, all)
     }
 }
 

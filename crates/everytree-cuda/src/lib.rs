@@ -7,6 +7,7 @@
 mod backend;
 mod engine;
 mod forest;
+mod launch;
 mod mixture;
 mod real;
 mod space;

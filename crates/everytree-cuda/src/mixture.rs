@@ -2,6 +2,7 @@
 
 use crate::engine::{Cuda, CudaError, threads};
 use crate::forest::{Look, MOST_STATES, Prior, Shape, Space};
+use crate::launch;
 use crate::real::CudaReal;
 use crate::space::Memory;
 use everytree_core::data::Codes;
@@ -179,28 +180,53 @@ impl Whole {
                     let (logits_at, pairs_at) = (logits_at.reserve(stream, 0)?, pairs_at.reserve(stream, 0)?);
                     let [log_p, prefix, alpha] = part.margins_at(machine)?;
                     machine.launch(
-                        "moat_margins",
-                        &[p, log_p, prefix, alpha, own, offsets, logits_at],
-                        &[n],
+                        launch::MoatMargins {
+                            p,
+                            log_p,
+                            prefix,
+                            alpha,
+                            parameters: own,
+                            offsets,
+                            logits_at,
+                            n,
+                        },
                         threads([n.div_ceil(128), 1, 1], [128, 1]),
                     )?;
                     let edges = n * (n - 1) / 2;
                     let some = threads([MAXIMA, 1, 1], [1024, 1]);
-                    machine.launch("maxima", &[maxima, own], &[edges], some)?;
+                    machine.launch(launch::Maxima { out: maxima, numbers: own, count: edges }, some)?;
                     machine.launch(
-                        "moat_tables",
-                        &[rates, prior, own, maxima, p, prefix, alpha, offsets, pairs_at],
-                        &[n, total, MAXIMA],
+                        launch::MoatTables {
+                            rates,
+                            prior,
+                            parameters: own,
+                            maxima,
+                            p,
+                            prefix,
+                            alpha,
+                            offsets,
+                            pairs_at,
+                            n,
+                            s: total,
+                            parts: MAXIMA,
+                        },
                         squares,
                     )?;
                 }
                 Family::Directed => {
                     let lines = threads([n.div_ceil(8), 1, 1], [32, 8]);
-                    machine.launch("line_maxima", &[maxima, own], &[n], lines)?;
+                    machine.launch(launch::LineMaxima { most: maxima, parameters: own, n }, lines)?;
                     machine.launch(
-                        "directed_tables",
-                        &[rates, prior, p, own, maxima, offsets],
-                        &[n, total],
+                        launch::DirectedTables {
+                            rates,
+                            prior,
+                            p,
+                            parameters: own,
+                            maxima,
+                            offsets,
+                            n,
+                            s: total,
+                        },
                         squares,
                     )?;
                 }
@@ -210,7 +236,10 @@ impl Whole {
             let shares = self.of_component(machine, self.parts.len())?;
             let to = self.log_shares.reserve(stream, 0)?;
             let one = threads([1, 1, 1], [1, 1]);
-            machine.launch("normalise_shares", &[to, shares], &[self.parts.len()], one)?;
+            machine.launch(
+                launch::NormaliseShares { log_shares: to, parameters: shares, components: self.parts.len() },
+                one,
+            )?;
         }
         Ok(())
     }
@@ -266,16 +295,24 @@ impl Whole {
         let log_prior = part.log_prior.reserve(stream, 0)?;
         if prior {
             let one = threads([1, 1, 1], [1, 1]);
-            machine.launch("keep_prior", &[log_prior, logs, told], &[rows.count], one)?;
+            machine.launch(launch::KeepPrior { log_prior, logs, told, row: rows.count }, one)?;
         }
         let log_p = match self.family {
             Family::Moat { .. } => part.margins[0].reserve(stream, 0)?,
             Family::Directed => 0,
         };
         machine.launch(
-            "row_likelihoods",
-            &[joint, logs, log_prior, log_p, share, rows.states, rows.places],
-            &[n, rows.count],
+            launch::RowLikelihoods {
+                joint,
+                logs,
+                log_prior,
+                log_p,
+                log_share: share,
+                states: rows.states,
+                places: rows.places,
+                n,
+                rows: rows.count,
+            },
             threads([rows.count.div_ceil(8), 1, 1], [32, 8]),
         )
     }
@@ -292,9 +329,15 @@ impl Whole {
         let joint = self.joint.reserve(stream, 0)?;
         let likelihoods = self.likelihoods.reserve(stream, rows * 8)?;
         machine.launch(
-            "responsibilities",
-            &[likelihoods, parts, joint, weights],
-            &[self.parts.len(), rows, rows],
+            launch::Responsibilities {
+                likelihoods,
+                parts,
+                joint,
+                weights,
+                components: self.parts.len(),
+                rows,
+                stride: rows,
+            },
             threads([rows.div_ceil(128), 1, 1], [128, 1]),
         )?;
         Ok(likelihoods)

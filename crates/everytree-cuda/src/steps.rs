@@ -1,10 +1,11 @@
-//! Steps of learning on the device: from a batch to new parameters without a way back to the processor.
+//! Steps of learning on the device: from a batch to new parameters without a return to the CPU.
 //!
 //! Rows and parameters stay there for an epoch. Of every step the host hears one number, the log-likelihood, and whether anything was
 //! in doubt: then nothing has been changed, and the host makes that step itself.
 
 use crate::engine::{Cuda, CudaError, threads};
 use crate::forest::FEW_ROWS;
+use crate::launch;
 use crate::mixture::{Family, Rows, Whole, states_of};
 use crate::real::CudaReal;
 use crate::space::Memory;
@@ -236,40 +237,52 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let part_of = |number: usize| parts + (number * count * size_of::<T>()) as u64;
         if components == 1 {
             let all = threads([count.div_ceil(256), 1, 1], [256, 1]);
-            machine.launch("whole_parts", &[parts, weights], &[count], all)?;
+            machine.launch(launch::WholeParts { parts, weights, rows: count }, all)?;
         }
         for number in 0..components {
             let look = self.whole.look(machine, number, rows, prior)?;
             let space = &mut self.whole.parts[number].space;
             match components {
-                1 => machine.there_and_back(&shape, &look, count, space, parts, counts[0][0])?,
+                1 => machine.forward_and_backward(&shape, &look, count, space, parts, counts[0][0])?,
                 _ => machine.eliminate(&shape, &look, count, space, true)?,
             }
             self.whole.join(machine, number, number, rows, prior, told)?;
         }
         let likelihoods = self.whole.mix(machine, count, weights, if components == 1 { 0 } else { parts })?;
         machine.launch(
-            "add_rows",
-            &[told, likelihoods, weights, parts],
-            &[components, count, count],
+            launch::AddRows { told, likelihoods, weights, parts, components, rows: count, stride: count },
             threads([1, 1, 1], [256, 1]),
         )?;
         for (number, [sums, singles]) in counts.iter().enumerate() {
             if components > 1 {
                 let look = self.whole.look(machine, number, rows, prior)?;
                 let space = &mut self.whole.parts[number].space;
-                machine.come_back(&shape, &look, count, space, part_of(number), *sums)?;
+                machine.backward_pass(&shape, &look, count, space, part_of(number), *sums)?;
             }
             let trusted = self.whole.parts[number].space.trusted.reserve(stream, 0)?;
             let all = threads([(count + 1).div_ceil(256), 1, 1], [256, 1]);
-            let sizes = [count, usize::from(prior)];
-            machine.launch("doubt_rows", &[told, trusted, part_of(number)], &sizes, all)?;
+            machine.launch(
+                launch::DoubtRows {
+                    told,
+                    trusted,
+                    parts: part_of(number),
+                    rows: count,
+                    prior: usize::from(prior),
+                },
+                all,
+            )?;
             if matches!(self.whole.family, Family::Moat { .. }) {
                 let offsets = self.whole.offsets.reserve(stream, 0)?;
                 machine.launch(
-                    "count_states",
-                    &[*singles, part_of(number), rows.states, rows.places, offsets],
-                    &[n, count],
+                    launch::CountStates {
+                        singles: *singles,
+                        weights: part_of(number),
+                        states: rows.states,
+                        places: rows.places,
+                        offsets,
+                        n,
+                        rows: count,
+                    },
                     threads([n.div_ceil(8), 1, 1], [32, 8]),
                 )?;
             }
@@ -297,27 +310,52 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 let passed = passed.reserve(stream, 0)?;
                 let (over, sums) = (over.reserve(stream, 0)?, sums.reserve(stream, 0)?);
                 machine.launch(
-                    "moat_gradient",
-                    &[
-                        gradient, passed, over, counts, own, marginals, share, p, prefix, alpha, offsets,
+                    launch::MoatGradient {
+                        gradient,
+                        passed,
+                        over,
+                        counts,
+                        parameters: own,
+                        marginals,
+                        total: share,
+                        p,
+                        prefix,
+                        alpha,
+                        offsets,
                         pairs_at,
-                    ],
-                    &[n, total],
+                        n,
+                        s: total,
+                    },
                     squares,
                 )?;
                 machine.launch(
-                    "moat_logits",
-                    &[gradient, sums, passed, singles, p, offsets, logits_at],
-                    &[n],
+                    launch::MoatLogits {
+                        gradient,
+                        by_log_p: sums,
+                        passed,
+                        singles,
+                        p,
+                        offsets,
+                        logits_at,
+                        n,
+                    },
                     threads([n, 1, 1], [128, 1]),
                 )
             }
             Family::Directed => {
                 let even = said + 5 * 8;
                 machine.launch(
-                    "directed_gradient",
-                    &[gradient, counts, p, marginals, share, even, offsets],
-                    &[n, total],
+                    launch::DirectedGradient {
+                        gradient,
+                        counts,
+                        p,
+                        marginals,
+                        total: share,
+                        even,
+                        offsets,
+                        n,
+                        s: total,
+                    },
                     squares,
                 )
             }
@@ -338,18 +376,22 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             let log_shares = self.whole.log_shares_at(machine)?;
             let to = gradient + (components * size * 8) as u64;
             let one = threads([1, 1, 1], [1, 1]);
-            machine.launch("shares_gradient", &[to, told, log_shares], &[components], one)?;
+            machine.launch(launch::SharesGradient { gradient: to, told, log_shares, components }, one)?;
             if self.regularisation.shrinkage > 0.0 {
                 let strength = said + 6 * 8;
-                let sizes = [size, components];
-                machine.launch("shrink", &[gradient, parameters, strength], &sizes, each(size))?;
+                machine.launch(
+                    launch::Shrink { gradient, parameters, strength, size, components },
+                    each(size),
+                )?;
             }
         }
-        machine.launch("doubt_gradient", &[told, gradient], &[self.all], each(self.all))?;
+        machine.launch(launch::DoubtGradient { told, gradient, size: self.all }, each(self.all))?;
         let means = self.means.reserve(stream, 0)?;
         let squares = self.squares.reserve(stream, 0)?;
-        let step = [parameters, means, squares, gradient, said, told];
-        machine.launch("adam", &step, &[self.all], each(self.all))?;
+        machine.launch(
+            launch::Adam { parameters, means, squares, gradient, how: said, told, size: self.all },
+            each(self.all),
+        )?;
         if let Some([odds, which]) = &mut self.held {
             let (odds, which) = (odds.reserve(stream, 0)?, which.reserve(stream, 0)?);
             let offsets = self.whole.offsets.reserve(stream, 0)?;
@@ -358,13 +400,33 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 match &mut self.whole.family {
                     Family::Moat { logits_at, .. } => {
                         let logits_at = logits_at.reserve(stream, 0)?;
-                        let places = [own, odds, which, offsets, logits_at, told];
-                        machine.launch("moat_hold", &places, &[n], each(n))?;
+                        machine.launch(
+                            launch::MoatSmoothUnseen {
+                                parameters: own,
+                                odds,
+                                unseen: which,
+                                offsets,
+                                logits_at,
+                                doubt: told,
+                                n,
+                            },
+                            each(n),
+                        )?;
                     }
                     Family::Directed => {
-                        let places = [own, odds, which, offsets, told];
                         let all = threads([total.div_ceil(128), n, 1], [128, 1]);
-                        machine.launch("directed_hold", &places, &[n, total], all)?;
+                        machine.launch(
+                            launch::DirectedSmoothUnseen {
+                                parameters: own,
+                                odds,
+                                unseen: which,
+                                offsets,
+                                doubt: told,
+                                n,
+                                s: total,
+                            },
+                            all,
+                        )?;
                     }
                 }
             }
@@ -374,8 +436,10 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 self.average.copy(stream, &self.whole.parameters, self.all * 8)?;
             }
             let average = self.average.reserve(stream, 0)?;
-            let places = [average, parameters, said, told];
-            machine.launch("follow", &places, &[self.all], each(self.all))?;
+            machine.launch(
+                launch::Follow { average, parameters, how: said, told, size: self.all },
+                each(self.all),
+            )?;
         }
         Ok(())
     }

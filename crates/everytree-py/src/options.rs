@@ -98,15 +98,19 @@ fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Method>, D::Error
         return Ok(None);
     }
     let names: Vec<&str> = ALL.iter().map(|method| method.as_str()).collect();
-    let unknown = || serde::de::Error::custom(format!("method {name:?}: auto, {}", names.join(", ")));
+    let unknown =
+        || serde::de::Error::custom(format!("unknown method {name:?}; there are auto, {}", names.join(", ")));
     ALL.into_iter().find(|method| method.as_str() == name).map(Some).ok_or_else(unknown)
 }
 
 /// Options out of JSON.
 pub fn parsed<T: DeserializeOwned>(text: &str) -> PyResult<T> {
-    serde_json::from_str(text).map_err(|error| {
+    let mut from = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut from).map_err(|error| {
+        let (path, words) = (error.path().to_string(), error.inner().to_string());
+        let field = path.rsplit('.').next().unwrap_or_default();
         // Where in the JSON is of no interest to whoever gave keywords.
-        let words = error.to_string();
-        exception_of(words.split(" at line ").next().unwrap_or_default())
+        let words = words.split(" at line ").next().unwrap_or_default();
+        exception_of(&format!("{field}: {words}"))
     })
 }

@@ -1,7 +1,8 @@
 """Families come from one list."""
 
-import everytree
 import numpy as np
+
+import everytree
 
 
 def test_every_listed_family_can_be_learned(table):

@@ -4,6 +4,7 @@
 
 use super::{FEW_ROWS, Look, Prior, Shape, Space};
 use crate::engine::{Cuda, CudaError, LANES, Lane, threads};
+use crate::launch;
 use crate::real::{CudaReal, Products};
 use crate::space::Memory;
 
@@ -140,9 +141,19 @@ impl<T: CudaReal> Cuda<T> {
             };
             self.launch_on(
                 &part.lane.stream,
-                "fill_rates",
-                &[q, look.rates, part.look.states, part.look.places, prior],
-                &[prior_row, n, size, p, total, usize::from(directed)],
+                launch::FillRates {
+                    q,
+                    rates: look.rates,
+                    states: part.look.states,
+                    places: part.look.places,
+                    prior,
+                    prior_row,
+                    n,
+                    size,
+                    p,
+                    s: total,
+                    directed: usize::from(directed),
+                },
                 threads([p / B, p / B, part.count], [B, 8]),
             )?;
         }
@@ -156,7 +167,11 @@ impl<T: CudaReal> Cuda<T> {
             let pivots = part.share.pivots.reserve(&self.stream, 0)?;
             let logs = logs + (part.first * 8) as u64;
             let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
-            self.launch_on(&part.lane.stream, "log_pivots", &[pivots, logs], &[size, p, part.count], few)?;
+            self.launch_on(
+                &part.lane.stream,
+                launch::LogPivots { pivots, logs, size, p, rows: part.count },
+                few,
+            )?;
         }
         Ok(())
     }
@@ -218,15 +233,43 @@ impl<T: CudaReal> Cuda<T> {
         for block in band.clone().rev() {
             let [start, low, high] = shape.span(block);
             let [green, up_inverse, down_inverse, leaves] = part.of_block(self, block)?;
-            let sizes = [start, low, high, p];
             // Eight warps a row; more where each row has a multiprocessor to itself, for loading.
             let all = threads([count, 1, 1], [B, if count <= self.processors { B } else { FEW }]);
             if directed {
-                let places = [q, pivots, inverses, green, up_inverse, down_inverse, leaves];
-                self.launch_on(&lane.stream, "eliminate_directed", &places, &sizes, all)?;
+                self.launch_on(
+                    &lane.stream,
+                    launch::EliminateDirected {
+                        q,
+                        pivots,
+                        inverses,
+                        greens: green,
+                        up_inverses: up_inverse,
+                        down_inverses: down_inverse,
+                        exits: leaves,
+                        start,
+                        low,
+                        high,
+                        p,
+                    },
+                    all,
+                )?;
             } else {
-                let places = [q, pivots, inverses, green, down_inverse, leaves];
-                self.launch_on(&lane.stream, "eliminate_undirected", &places, &sizes, all)?;
+                self.launch_on(
+                    &lane.stream,
+                    launch::EliminateUndirected {
+                        q,
+                        pivots,
+                        inverses,
+                        greens: green,
+                        down_inverses: down_inverse,
+                        exits: leaves,
+                        start,
+                        low,
+                        high,
+                        p,
+                    },
+                    all,
+                )?;
             }
             // Where walks leave it, and at once what the rest of the band needs: rates into the block times that.
             let place = start - first;
@@ -261,15 +304,26 @@ impl<T: CudaReal> Cuda<T> {
         if start == 0 {
             return Ok(());
         }
-        let kernel = if shape.directed { "leave_directed" } else { "leave_undirected" };
         let tiles = threads([start.div_ceil(at_once::<T>()), part.count, 1], [B, 4]);
         let q = part.share.q.reserve(&self.stream, 0)?;
-        let sizes = [start, first, shape.p, shape.exits()];
-        self.launch_on(&part.lane.stream, kernel, &[q, green, to], &sizes, tiles)
+        let (greens, exits, p, panel) = (green, to, shape.p, shape.exits());
+        let stream = &part.lane.stream;
+        match shape.directed {
+            true => self.launch_on(
+                stream,
+                launch::LeaveDirected { q, greens, exits, start, first, p, panel },
+                tiles,
+            ),
+            false => self.launch_on(
+                stream,
+                launch::LeaveUndirected { q, greens, exits, start, first, p, panel },
+                tiles,
+            ),
+        }
     }
 
     /// Derivatives of rows.
-    pub(super) fn bring_back_blocks(
+    pub(super) fn backward_blocks(
         &self,
         shape: &Shape,
         look: &Look,
@@ -313,27 +367,39 @@ impl<T: CudaReal> Cuda<T> {
         let stream = &self.stream;
         for band in shape.bands() {
             for part in parts.iter_mut() {
-                self.bring_back_band(shape, part, band.clone())?;
+                self.backward_band(shape, part, band.clone())?;
             }
         }
         for part in parts.iter_mut() {
             let g = part.share.g.reserve(stream, 0)?;
             let (logs, trusted) = (logs + (part.first * 8) as u64, trusted + part.first as u64);
             let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
-            let sizes = [size, p, part.count];
-            self.launch_on(&part.lane.stream, "trust_derivatives", &[g, logs, trusted], &sizes, few)?;
+            self.launch_on(
+                &part.lane.stream,
+                launch::TrustDerivatives { g, logs, trusted, size, p, rows: part.count },
+                few,
+            )?;
             if let Some(prior) = part.look.prior {
                 let own = g + ((part.count - 1) * p * p * size_of::<T>()) as u64;
                 let all = threads([n.div_ceil(128), n, 1], [128, 1]);
-                let sizes = [n, p, usize::from(directed)];
-                let places = [prior.marginals, own, prior.weights];
-                self.launch_on(&part.lane.stream, "prior_marginals", &places, &sizes, all)?;
+                self.launch_on(
+                    &part.lane.stream,
+                    launch::PriorMarginals {
+                        marginals: prior.marginals,
+                        g: own,
+                        prior: prior.weights,
+                        n,
+                        p,
+                        directed: usize::from(directed),
+                    },
+                    all,
+                )?;
             }
         }
         Ok(())
     }
 
-    fn bring_back_band(
+    fn backward_band(
         &self,
         shape: &Shape,
         part: &mut Part<'_>,
@@ -387,9 +453,22 @@ impl<T: CudaReal> Cuda<T> {
             if parts > 0 && squares > 0 {
                 self.launch_on(
                     &lane.stream,
-                    "narrow_products",
-                    &[to, a.0, b.0],
-                    &[along, times, usize::from(transposed), a.1, a.2, b.1, b.2, line, part, matrix, square],
+                    launch::NarrowProducts {
+                        to,
+                        a: a.0,
+                        b: b.0,
+                        along,
+                        times,
+                        transposed: usize::from(transposed),
+                        a_stride: a.1,
+                        a_matrix: a.2,
+                        b_stride: b.1,
+                        b_matrix: b.2,
+                        line,
+                        part,
+                        matrix,
+                        square,
+                    },
                     threads([parts, count, squares], [256, 1]),
                 )?;
             }
@@ -430,18 +509,37 @@ impl<T: CudaReal> Cuda<T> {
                 let parts = narrow_products(Narrow::Alone(among), h(0), back, start, false, squares)?;
                 if squares > 0 && parts > 1 {
                     let all = threads([count, squares, 1], [B, FEW]);
-                    self.launch_on(&lane.stream, "add_narrow", &[among.0, z_out], &[parts, p], all)?;
+                    self.launch_on(
+                        &lane.stream,
+                        launch::AddNarrow { to: among.0, parts: z_out, count: parts, p },
+                        all,
+                    )?;
                 }
                 let parts = narrow_products(Narrow::InParts(z_out), of_q(start, 0), y, start, false, 1)?;
                 self.launch_on(
                     &lane.stream,
-                    "bring_back_undirected",
-                    &[q, g, inverses, down_inverse, leaves, z_out, lifts],
-                    &[start, low, high, p, parts],
+                    launch::BackwardUndirected {
+                        all_q: q,
+                        all_r: g,
+                        inverses,
+                        down_inverses: down_inverse,
+                        exits: leaves,
+                        z_parts: z_out,
+                        lifts,
+                        start,
+                        low,
+                        high,
+                        p,
+                        parts,
+                    },
                     one_a_row,
                 )?;
                 if start > 0 {
-                    self.launch_on(&lane.stream, "spread_undirected", &[g, lifts], &[start, p], tiles)?;
+                    self.launch_on(
+                        &lane.stream,
+                        launch::SpreadUndirected { all_r: g, lifts, start, p },
+                        tiles,
+                    )?;
                 }
                 continue;
             }
@@ -456,12 +554,32 @@ impl<T: CudaReal> Cuda<T> {
             let (rows, columns) = (of_g(start, 0), of_q(0, start));
             let parts = narrow_products(Narrow::InParts(z_out), rows, of_q(start, 0), start, false, 1)?;
             narrow_products(Narrow::InParts(z_in), columns, x, start, true, 1)?;
-            let brought = [q, g, inverses, up_inverse, down_inverse, leaves, z_out, z_in, lifts];
-            let sizes = [start, low, high, p, parts];
-            self.launch_on(&lane.stream, "bring_back_directed", &brought, &sizes, one_a_row)?;
+            self.launch_on(
+                &lane.stream,
+                launch::BackwardDirected {
+                    all_q: q,
+                    all_g: g,
+                    inverses,
+                    up_inverses: up_inverse,
+                    down_inverses: down_inverse,
+                    exits: leaves,
+                    z_outs: z_out,
+                    z_ins: z_in,
+                    lifts,
+                    start,
+                    low,
+                    high,
+                    p,
+                    parts,
+                },
+                one_a_row,
+            )?;
             if start > 0 {
-                let places = [g, lifts, x.0];
-                self.launch_on(&lane.stream, "spread_directed", &places, &[start, p, W], tiles)?;
+                self.launch_on(
+                    &lane.stream,
+                    launch::SpreadDirected { all_g: g, lifts, columns: x.0, start, p, w: W },
+                    tiles,
+                )?;
             }
         }
         Ok(())
@@ -518,7 +636,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// And on the way back.
+    /// And in the backward pass.
     fn reserve_backward<T: CudaReal>(&mut self, machine: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
         let (stream, count, p) = (&machine.stream, self.count, shape.p);
         let real = size_of::<T>();

@@ -2,13 +2,14 @@
 
 use super::{Look, MOST_SUMS, Prior, Shape, Space};
 use crate::engine::{Cuda, CudaError, threads};
+use crate::launch;
 use crate::real::CudaReal;
 use cudarc::driver::LaunchConfig;
 
 /// What the kernels do.
 pub(super) const ELIMINATE: usize = 1;
 pub(super) const KEEP: usize = 2;
-const COME_BACK: usize = 4;
+const BACKWARD: usize = 4;
 const SUM: usize = 8;
 
 /// Thread blocks for rows in shared memory.
@@ -51,7 +52,7 @@ impl Small {
 }
 
 impl<T: CudaReal> Cuda<T> {
-    /// The way back, with what comes `before` it; adds to `counts`.
+    /// The backward pass, with what comes `before` it; adds to `counts`.
     #[expect(clippy::too_many_arguments, reason = "one kernel")]
     pub(super) fn back_in_shared_memory(
         &self,
@@ -68,11 +69,11 @@ impl<T: CudaReal> Cuda<T> {
         let blocks = small.blocks(rows + usize::from(look.prior.is_some()));
         if blocks * entries > MOST_SUMS {
             // Many states: derivatives first, then sums of those.
-            self.rows_in_shared_memory(small, shape, look, rows, space, before | COME_BACK, weights)?;
+            self.rows_in_shared_memory(small, shape, look, rows, space, before | BACKWARD, weights)?;
             return self.tally(shape, look, rows, space, weights, counts);
         }
         space.sums.clear(&self.stream, blocks * entries * size_of::<T>())?;
-        self.rows_in_shared_memory(small, shape, look, rows, space, before | COME_BACK | SUM, weights)?;
+        self.rows_in_shared_memory(small, shape, look, rows, space, before | BACKWARD | SUM, weights)?;
         self.add_chunks(shape, look, space, blocks, counts)
     }
 
@@ -92,7 +93,7 @@ impl<T: CudaReal> Cuda<T> {
         let all = rows + usize::from(look.prior.is_some());
         let matrices = all * shape.size * shape.size * size_of::<T>();
         let kept = space.kept[0].reserve(stream, if stage & KEEP != 0 { matrices } else { 0 })?;
-        let written = stage & (COME_BACK | SUM) == COME_BACK;
+        let written = stage & (BACKWARD | SUM) == BACKWARD;
         let derivatives = space.kept[1].reserve(stream, if written { matrices } else { 0 })?;
         let logs = space.logs.reserve(stream, all * 8)?;
         let trusted = space.trusted.reserve(stream, all)?;
@@ -100,21 +101,25 @@ impl<T: CudaReal> Cuda<T> {
         let prior = look.prior.unwrap_or(Prior { weights: 0, marginals: 0 });
         let prior_row = if look.prior.is_some() { rows } else { usize::MAX };
         self.launch(
-            small.name,
-            &[
+            launch::RowsKernel {
+                name: small.name,
                 kept,
                 derivatives,
                 logs,
                 trusted,
                 sums,
                 weights,
-                look.rates,
-                look.states,
-                look.places,
-                prior.weights,
-                prior.marginals,
-            ],
-            &[prior_row, shape.n, shape.total, all, stage],
+                rates: look.rates,
+                states: look.states,
+                places: look.places,
+                prior: prior.weights,
+                marginals: prior.marginals,
+                prior_row,
+                n: shape.n,
+                s: shape.total,
+                rows: all,
+                stage,
+            },
             LaunchConfig {
                 shared_mem_bytes: small.bytes as u32,
                 ..threads([small.blocks(all), 1, 1], [small.threads, 1])

@@ -1,6 +1,6 @@
 // Rows that do not fit into shared memory: the small dense part of a blocked elimination, one thread block a row; everything large is
-// a batched matrix product. Blocks of B indices go from the last to the first (eliminate.cu), and come back from the first to the last
-// (bring_back.cu); here is what both begin with.
+// a batched matrix product. Blocks of B indices go from the last to the first (eliminate.cu), and the backward pass goes from the first to the last
+// (backward.cu); here is what both begin with.
 // Matrices have P numbers a row, a multiple of B. The undirected kind has rates below the diagonal only.
 
 // Rates of every row, by its states. q is rows × P × P; a thread block of 32 × 8 has a square of B × B.

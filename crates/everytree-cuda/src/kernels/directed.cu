@@ -59,7 +59,7 @@ extern "C" __global__ void directed_gradient(
 
 // States that were not seen keep the odds they are given; see `hold` of directed.rs. One thread a variable and a column; the first
 // column within the variable stands for its diagonal.
-extern "C" __global__ void directed_hold(
+extern "C" __global__ void directed_smooth_unseen(
     double *parameters, const double *odds, const u8 *unseen, const int *offsets, const double *doubt, int n, int S) {
     int column = blockIdx.x * blockDim.x + threadIdx.x, v = blockIdx.y;
     if (*doubt != 0 || column >= S || odds[v] == 0) return;

@@ -260,7 +260,7 @@ extern "C" __global__ void count_states(
 }
 
 // States that were not seen keep the odds they are given; see `hold` of moat.rs. One thread a variable; no odds: nothing to hold.
-extern "C" __global__ void moat_hold(
+extern "C" __global__ void moat_smooth_unseen(
     double *parameters, const double *odds, const u8 *unseen, const int *offsets, const int *logits_at, const double *doubt, int n) {
     int v = blockIdx.x * blockDim.x + threadIdx.x;
     if (*doubt != 0 || v >= n || odds[v] == 0) return;

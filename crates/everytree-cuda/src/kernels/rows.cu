@@ -4,7 +4,7 @@
 
 #define ELIMINATE 1  // else the factors are read from `kept`
 #define KEEP 2       // the factors are written to `kept`
-#define COME_BACK 4  // derivatives
+#define BACKWARD 4  // derivatives
 #define SUM 8        // add them to the sums, else write them to `derivatives`
 
 // The logarithm of the product of the pivots, which lie on the diagonal; NaN where one of them is not to be trusted. One warp.
@@ -83,7 +83,7 @@ template <int NC> __device__ void undirected(
                 for (int j = lane; j <= i; j += 32) q[i * ld + j] = factors[i * n + j];
             __syncthreads();
         }
-        if (stage & COME_BACK) {
+        if (stage & BACKWARD) {
             // Effective resistances, in the place of the factors; see undirected.rs.
             if (threadIdx.x == 0) q[0] = 0;
             for (int k = 1; k < n; k++) {
@@ -203,7 +203,7 @@ template <int NC> __device__ void directed(
                 for (int j = lane; j < size; j += 32) q[i * ld + j] = factors[i * size + j];
             __syncthreads();
         }
-        if (stage & COME_BACK) {
+        if (stage & BACKWARD) {
             // Derivatives in the place of the factors: by the rate from i to j of row i, column j.
             for (int k = 1; k < size; k++) {
                 REAL inverse = (REAL)1 / q[k * ld + k], step[NC], part[NC];

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _imputation, _frames, _html, _plots
+from . import _core, _frames, _html, _imputation, _plots
 from ._errors import UnknownColumn, not_fitted
 from ._parameters import count, number, seed, whole
 from ._results import Answer, LogProb, MostProbable, Query, Surprisal
@@ -363,7 +363,7 @@ class Inference:
         """The mutual information of two columns in nats, and its standard error (0 where it is exact)."""
         model = self._fitted()
         names = [self._values[self._place(column)].name for column in (one, other)]
-        return model.mutual_information(*names, self._how(tolerance, trees, random_state))
+        return model.mutual_information(names[0], names[1], self._how(tolerance, trees, random_state))
 
     def probability(
         self, given: Given, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None

@@ -54,7 +54,7 @@ pub(super) fn groupings(
     if !auto {
         if let Some(group) = one_hot.first() {
             note(format!(
-                "{} never meet{}: they look like one column taken apart (one-hot); `blocks = auto` or `group` \
+                "{} never meet{}: they look like one column taken apart (one-hot); `blocks = auto` \
                      takes such columns as one variable",
                 words(schema, group),
                 if one_hot.len() > 1 {
@@ -152,7 +152,7 @@ fn matching(schema: &Schema, pattern: &str) -> Result<Vec<usize>> {
         (0..schema.variables.len()).filter(|&v| matches(pattern, &schema.variables[v].name)).collect();
     if columns.len() < 2 {
         let problem = format!("{} of that name; at least two are needed", plural(columns.len(), "column"));
-        return Err(Error::option("group", pattern, problem));
+        return Err(Error::option("blocks", pattern, problem));
     }
     Ok(columns)
 }

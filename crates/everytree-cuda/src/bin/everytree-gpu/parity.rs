@@ -1,4 +1,4 @@
-//! The device against the processor's f64: forests, whole steps, large models; and everything twice.
+//! The device against the CPU's f64: forests, whole steps, large models; and everything twice.
 
 use crate::{Chance, table};
 use everytree_core::data::Codes;
@@ -146,7 +146,7 @@ fn learned<M: Engine<Mixture<Component>>, J: Engine<Mixture<Component>>>(
     Ok(state)
 }
 
-/// Whole steps on the device against those of the processor: both families, mixtures, variables of many states, states that no row
+/// Whole steps on the device against those of the CPU: both families, mixtures, variables of many states, states that no row
 /// shows, everything that regularises. Of the small models, that the probabilities of all rows sum to 1. How many checks failed.
 fn learning(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
     println!("family,n,states,components,precision,parameters,validation");
@@ -296,7 +296,7 @@ fn everything(states: &[usize]) -> Table {
 }
 
 /// Models of as many variables as the datasets have, after some steps: log-likelihoods of rows and probabilities of edges in f32
-/// against f64 of the processor.
+/// against f64 of the CPU.
 fn large(single: &Cuda<f32>) -> Result<usize, String> {
     println!("family,n,log_likelihood,edges");
     let cpu = Cpu::<f64>::new();

@@ -117,10 +117,10 @@ pub fn profile(machine: &Cuda<f32>, n: usize, batch: usize) -> Result<(), String
     Ok(())
 }
 
-/// Rows a second that are scored: in f64 and f32 on the device, in f64 on all cores of the processor.
+/// Rows a second that are scored: in f64 and f32 on the device, in f64 on all cores of the CPU.
 pub fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("# {}, and {cores} threads of the processor beside it", single.name());
+    println!("# {}, and {cores} threads of the CPU beside it", single.name());
     println!("family,n,rows,gpu_f64,gpu_f32,cpu_f64,times_faster");
     let words = |error: everytree_core::model::ModelError| error.to_string();
     for (n, rows) in [(16, 1_000_000), (100, 100_000), (500, 4000), (1556, 512)] {
@@ -142,7 +142,7 @@ pub fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
             let on_gpu = fastest(&mut || log_likelihoods(&model, &rows, double).map(drop).map_err(words))?;
             let in_f32 = fastest(&mut || log_likelihoods(&model, &rows, single).map(drop).map_err(words))?;
             let cpu = Cpu::<f64>::new().keeping(0);
-            // The processor has more than enough to do with some of them.
+            // The CPU has more than enough to do with some of them.
             let some = rows.select(0..(rows.rows() / 10).max(512));
             let begin = Instant::now();
             log_likelihoods(&model, &some, &cpu).map_err(words)?;

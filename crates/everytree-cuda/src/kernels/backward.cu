@@ -89,7 +89,7 @@ extern "C" __global__ void add_narrow(REAL *to, const REAL *parts, int count, in
 }
 
 // Resistances between the vertices of a block, and the lift of each; see undirected.rs. 32 × 8 threads.
-extern "C" __global__ void __launch_bounds__(256) bring_back_undirected(
+extern "C" __global__ void __launch_bounds__(256) backward_undirected(
     const REAL *all_q, REAL *all_r, const REAL *inverses, const REAL *down_inverses, const REAL *exits, const REAL *z_parts,
     REAL *lifts, int start, int low, int high, int P, int parts) {
     // Columns of up, of the lower inverse, and what later columns add to a line: Σ up[line][l] r[l][k], in column k.
@@ -201,7 +201,7 @@ extern "C" __global__ void spread_undirected(REAL *all_r, const REAL *lifts, int
 }
 
 // Derivatives between the vertices of a block, and the lift of each; the directed kind. 32 × 8 threads.
-extern "C" __global__ void __launch_bounds__(256) bring_back_directed(
+extern "C" __global__ void __launch_bounds__(256) backward_directed(
     const REAL *all_q, REAL *all_g, const REAL *inverses, const REAL *up_inverses, const REAL *down_inverses, const REAL *exits,
     const REAL *z_outs, const REAL *z_ins, REAL *lifts, int start, int low, int high, int P, int parts) {
     // Each is used twice. First: the upper inverse, columns of the lower one, z_in, columns of z_out. Then: columns of up, columns of
