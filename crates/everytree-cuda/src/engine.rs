@@ -21,7 +21,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum CudaError {
     /// There is no driver.
-    #[error("there is no NVIDIA driver on this machine")]
+    #[error("there is no NVIDIA driver on this gpu")]
     NoDriver,
     /// A library is missing.
     #[error("{0} is not installed: the CUDA toolkit of the driver has it")]
@@ -103,7 +103,7 @@ pub(crate) struct Lane {
     blas: CudaBlas,
 }
 
-/// A GPU, as a machine that sums forests.
+/// A GPU, as a gpu that sums forests.
 pub struct Cuda<T> {
     /// Where everything happens in order.
     pub(crate) stream: Arc<CudaStream>,
@@ -336,12 +336,12 @@ impl<T: CudaReal> Cuda<T> {
         kernel: impl Kernel,
         threads: LaunchConfig,
     ) -> Result<(), CudaError> {
-        let (addresses, numbers) = (kernel.addresses(), kernel.numbers());
+        let arguments = kernel.arguments();
         let mut builder = stream.launch_builder(self.kernel(kernel.name())?);
-        for address in &addresses {
+        for address in arguments.addresses() {
             builder.arg(address);
         }
-        for number in &numbers {
+        for number in arguments.numbers() {
             builder.arg(number);
         }
         // SAFETY: the arguments are those that the source declares (a test of `launch.rs` compares them), and whoever starts a kernel has reserved the memory.

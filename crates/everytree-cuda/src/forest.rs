@@ -76,25 +76,20 @@ pub(crate) struct Space {
     sums: Memory,
     /// Larger rows, some on every lane.
     shares: [Share; LANES],
-    /// Whoever has the machine for himself may have work recorded, to start all of it at once the next time.
+    /// Whoever has the gpu for himself may have work recorded, to start all of it at once the next time.
     pub may_record: bool,
     records: Vec<Record>,
 }
 
 impl Shape {
-    pub fn new<T: CudaReal>(
-        machine: &Cuda<T>,
-        kind: Kind,
-        n: usize,
-        total: usize,
-    ) -> Result<Self, CudaError> {
+    pub fn new<T: CudaReal>(gpu: &Cuda<T>, kind: Kind, n: usize, total: usize) -> Result<Self, CudaError> {
         if total > MOST_STATES {
             return Err(CudaError::TooManyStates { states: total, most: MOST_STATES });
         }
         let size = kind.indices(n);
         let directed = kind == Kind::Directed;
         let p = size.div_ceil(B) * B;
-        let small = Small::new(machine, directed, n, size)?;
+        let small = Small::new(gpu, directed, n, size)?;
         Ok(Self { n, size, p, total, directed, small })
     }
 

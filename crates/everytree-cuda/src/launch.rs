@@ -6,10 +6,36 @@
 pub(crate) trait Kernel {
     /// What it is called in the source.
     fn name(&self) -> &'static str;
-    /// Addresses, in the order of the source.
-    fn addresses(&self) -> Vec<u64>;
-    /// Numbers after them.
-    fn numbers(&self) -> Vec<i32>;
+    /// Addresses and numbers, in the order of the source.
+    fn arguments(&self) -> Arguments;
+}
+
+/// More arguments of one sort than any kernel has.
+const MOST: usize = 16;
+
+/// The arguments of a kernel, where a launch can point at them: thousands are started a second, so nothing is allocated.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    addresses: ([u64; MOST], usize),
+    numbers: ([i32; MOST], usize),
+}
+
+impl Arguments {
+    fn of(addresses: &[u64], numbers: &[usize]) -> Self {
+        let mut all = Self::default();
+        all.addresses.0[..addresses.len()].copy_from_slice(addresses);
+        all.numbers.0.iter_mut().zip(numbers).for_each(|(to, &number)| *to = number as i32);
+        (all.addresses.1, all.numbers.1) = (addresses.len(), numbers.len());
+        all
+    }
+
+    pub fn addresses(&self) -> &[u64] {
+        &self.addresses.0[..self.addresses.1]
+    }
+
+    pub fn numbers(&self) -> &[i32] {
+        &self.numbers.0[..self.numbers.1]
+    }
 }
 
 /// Declares kernels by the names of their arguments: addresses; numbers.
@@ -31,12 +57,8 @@ macro_rules! kernels {
                     $name
                 }
 
-                fn addresses(&self) -> Vec<u64> {
-                    vec![$(self.$address),*]
-                }
-
-                fn numbers(&self) -> Vec<i32> {
-                    vec![$(self.$number as i32),*]
+                fn arguments(&self) -> Arguments {
+                    Arguments::of(&[$(self.$address),*], &[$(self.$number),*])
                 }
             }
         )*
@@ -83,14 +105,14 @@ kernels! {
     DirectedGradient = "directed_gradient" { gradient, counts, p, marginals, total, even, offsets; n, s }
     DirectedSmoothUnseen = "directed_smooth_unseen" { parameters, odds, unseen, offsets, doubt; n, s }
     // step.cu
-    RowLikelihoods = "row_likelihoods" { joint, logs, log_prior, log_p, log_share, states, places; n, rows }
-    NormaliseShares = "normalise_shares" { log_shares, parameters; components }
+    RowLikelihoods = "row_likelihoods" { joint, logs, log_prior, log_p, log_weight, states, places; n, rows }
+    NormaliseWeights = "normalise_weights" { log_weights, parameters; components }
     Responsibilities = "responsibilities" { likelihoods, parts, joint, weights; components, rows, stride }
     WholeParts = "whole_parts" { parts, weights; rows }
     AddRows = "add_rows" { told, likelihoods, weights, parts; components, rows, stride }
     DoubtRows = "doubt_rows" { told, trusted, parts; rows, prior }
     KeepPrior = "keep_prior" { log_prior, logs, told; row }
-    SharesGradient = "shares_gradient" { gradient, told, log_shares; components }
+    WeightsGradient = "weights_gradient" { gradient, told, log_weights; components }
     Shrink = "shrink" { gradient, parameters, strength; size, components }
     DoubtGradient = "doubt_gradient" { told, gradient; size }
     Adam = "adam" { parameters, means, squares, gradient, how, told; size }
@@ -128,24 +150,23 @@ impl Kernel for RowsKernel {
         self.name
     }
 
-    fn addresses(&self) -> Vec<u64> {
-        vec![
-            self.kept,
-            self.derivatives,
-            self.logs,
-            self.trusted,
-            self.sums,
-            self.weights,
-            self.rates,
-            self.states,
-            self.places,
-            self.prior,
-            self.marginals,
-        ]
-    }
-
-    fn numbers(&self) -> Vec<i32> {
-        [self.prior_row, self.n, self.s, self.rows, self.stage].map(|number| number as i32).to_vec()
+    fn arguments(&self) -> Arguments {
+        Arguments::of(
+            &[
+                self.kept,
+                self.derivatives,
+                self.logs,
+                self.trusted,
+                self.sums,
+                self.weights,
+                self.rates,
+                self.states,
+                self.places,
+                self.prior,
+                self.marginals,
+            ],
+            &[self.prior_row, self.n, self.s, self.rows, self.stage],
+        )
     }
 }
 
@@ -209,8 +230,9 @@ mod tests {
                     rows: 3,
                     stage: 4,
                 };
-                assert_eq!(rows.addresses(), (0..pointers.len() as u64).collect::<Vec<_>>());
-                assert_eq!(rows.numbers(), (0..numbers.len() as i32).collect::<Vec<_>>());
+                let arguments = rows.arguments();
+                assert_eq!(arguments.addresses(), (0..pointers.len() as u64).collect::<Vec<_>>());
+                assert_eq!(arguments.numbers(), (0..numbers.len() as i32).collect::<Vec<_>>());
                 let words = format!("{rows:?}");
                 let places: Vec<usize> = pointers
                     .iter()

@@ -40,7 +40,7 @@ pub(crate) struct Whole {
     /// Where the states of each variable begin.
     pub offsets: Memory,
     offsets_here: Vec<usize>,
-    log_shares: Memory,
+    log_weights: Memory,
     pub parts: Vec<Part>,
     /// `log π_k p_k(x)` of rows, component by component.
     joint: Memory,
@@ -87,10 +87,7 @@ pub(crate) fn states_of(codes: Codes<'_>, offsets: &[usize]) -> Vec<u16> {
 
 impl Whole {
     /// Room for such a mixture, if it is of a family that the device knows.
-    pub fn new<T: CudaReal>(
-        machine: &Cuda<T>,
-        mixture: &Mixture<Component>,
-    ) -> Result<Option<Self>, CudaError> {
+    pub fn new<T: CudaReal>(gpu: &Cuda<T>, mixture: &Mixture<Component>) -> Result<Option<Self>, CudaError> {
         let components = mixture.components();
         let n = mixture.states().len();
         let offsets: Vec<usize> = std::iter::once(0)
@@ -105,7 +102,7 @@ impl Whole {
         if mixture.size() > i32::MAX as usize - (1 << 12) || total > MOST_STATES || n < 2 {
             return Ok(None);
         }
-        let stream = &machine.stream;
+        let stream = &gpu.stream;
         let (family, kind) = match &components[0] {
             Component::Moat(moat) if moat.pairs() == Pairs::Lambda => {
                 let [logits, pairs] = moat.places();
@@ -118,19 +115,19 @@ impl Whole {
             _ => return Ok(None),
         };
         let mut whole = Self {
-            shape: Shape::new(machine, kind, n, total)?,
+            shape: Shape::new(gpu, kind, n, total)?,
             family,
             size: components[0].size(),
             parameters: Memory::default(),
             offsets: Memory::default(),
             offsets_here: offsets,
-            log_shares: Memory::default(),
+            log_weights: Memory::default(),
             parts: components.iter().map(|_| Part::default()).collect(),
             joint: Memory::default(),
             likelihoods: Memory::default(),
         };
         whole.offsets.put(stream, &numbers(&whole.offsets_here))?;
-        whole.log_shares.clear(stream, components.len() * 8)?;
+        whole.log_weights.clear(stream, components.len() * 8)?;
         let real = size_of::<T>();
         for part in &mut whole.parts {
             part.rates.clear(stream, total * total * real)?;
@@ -158,18 +155,18 @@ impl Whole {
     }
 
     /// Where the parameters of a component begin.
-    pub fn of_component<T: CudaReal>(&mut self, machine: &Cuda<T>, number: usize) -> Result<u64, CudaError> {
-        Ok(self.parameters.reserve(&machine.stream, 0)? + (number * self.size * 8) as u64)
+    pub fn of_component<T: CudaReal>(&mut self, gpu: &Cuda<T>, number: usize) -> Result<u64, CudaError> {
+        Ok(self.parameters.reserve(&gpu.stream, 0)? + (number * self.size * 8) as u64)
     }
 
     /// Rates and weights of all components from the parameters.
-    pub fn make_tables<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Result<(), CudaError> {
-        let stream = &machine.stream;
+    pub fn make_tables<T: CudaReal>(&mut self, gpu: &Cuda<T>) -> Result<(), CudaError> {
+        let stream = &gpu.stream;
         let Shape { n, total, .. } = self.shape;
         let offsets = self.offsets.reserve(stream, 0)?;
         let squares = threads([n.div_ceil(32), n.div_ceil(8), 1], [32, 8]);
         for number in 0..self.parts.len() {
-            let own = self.of_component(machine, number)?;
+            let own = self.of_component(gpu, number)?;
             let part = &mut self.parts[number];
             let rates = part.rates.reserve(stream, 0)?;
             let prior = part.prior.reserve(stream, 0)?;
@@ -178,8 +175,8 @@ impl Whole {
             match &mut self.family {
                 Family::Moat { logits_at, pairs_at } => {
                     let (logits_at, pairs_at) = (logits_at.reserve(stream, 0)?, pairs_at.reserve(stream, 0)?);
-                    let [log_p, prefix, alpha] = part.margins_at(machine)?;
-                    machine.launch(
+                    let [log_p, prefix, alpha] = part.margins_at(gpu)?;
+                    gpu.launch(
                         launch::MoatMargins {
                             p,
                             log_p,
@@ -194,8 +191,8 @@ impl Whole {
                     )?;
                     let edges = n * (n - 1) / 2;
                     let some = threads([MAXIMA, 1, 1], [1024, 1]);
-                    machine.launch(launch::Maxima { out: maxima, numbers: own, count: edges }, some)?;
-                    machine.launch(
+                    gpu.launch(launch::Maxima { out: maxima, numbers: own, count: edges }, some)?;
+                    gpu.launch(
                         launch::MoatTables {
                             rates,
                             prior,
@@ -215,8 +212,8 @@ impl Whole {
                 }
                 Family::Directed => {
                     let lines = threads([n.div_ceil(8), 1, 1], [32, 8]);
-                    machine.launch(launch::LineMaxima { most: maxima, parameters: own, n }, lines)?;
-                    machine.launch(
+                    gpu.launch(launch::LineMaxima { most: maxima, parameters: own, n }, lines)?;
+                    gpu.launch(
                         launch::DirectedTables {
                             rates,
                             prior,
@@ -233,11 +230,15 @@ impl Whole {
             }
         }
         if self.parts.len() > 1 {
-            let shares = self.of_component(machine, self.parts.len())?;
-            let to = self.log_shares.reserve(stream, 0)?;
+            let shares = self.of_component(gpu, self.parts.len())?;
+            let to = self.log_weights.reserve(stream, 0)?;
             let one = threads([1, 1, 1], [1, 1]);
-            machine.launch(
-                launch::NormaliseShares { log_shares: to, parameters: shares, components: self.parts.len() },
+            gpu.launch(
+                launch::NormaliseWeights {
+                    log_weights: to,
+                    parameters: shares,
+                    components: self.parts.len(),
+                },
                 one,
             )?;
         }
@@ -245,19 +246,19 @@ impl Whole {
     }
 
     /// The logarithms of the shares, which add up to 1.
-    pub fn log_shares_at<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Result<u64, CudaError> {
-        self.log_shares.reserve(&machine.stream, 0)
+    pub fn log_weights_at<T: CudaReal>(&mut self, gpu: &Cuda<T>) -> Result<u64, CudaError> {
+        self.log_weights.reserve(&gpu.stream, 0)
     }
 
     /// Where the device finds the rates of rows of a component; with the weights behind them or not.
     pub fn look<T: CudaReal>(
         &mut self,
-        machine: &Cuda<T>,
+        gpu: &Cuda<T>,
         number: usize,
         rows: &Rows,
         prior: bool,
     ) -> Result<Look, CudaError> {
-        let stream = &machine.stream;
+        let stream = &gpu.stream;
         let part = &mut self.parts[number];
         let prior = match prior {
             true => Some(Prior {
@@ -278,36 +279,36 @@ impl Whole {
     /// From log F of rows (in the space of `whose`) to `log π p` of a component.
     pub fn join<T: CudaReal>(
         &mut self,
-        machine: &Cuda<T>,
+        gpu: &Cuda<T>,
         number: usize,
         whose: usize,
         rows: &Rows,
         prior: bool,
         told: u64,
     ) -> Result<(), CudaError> {
-        let stream = &machine.stream;
+        let stream = &gpu.stream;
         let n = self.shape.n;
         let joint =
             self.joint.reserve(stream, self.parts.len() * rows.count * 8)? + (number * rows.count * 8) as u64;
-        let share = self.log_shares.reserve(stream, 0)? + (number * 8) as u64;
+        let share = self.log_weights.reserve(stream, 0)? + (number * 8) as u64;
         let logs = self.parts[whose].space.logs.reserve(stream, 0)?;
         let part = &mut self.parts[number];
         let log_prior = part.log_prior.reserve(stream, 0)?;
         if prior {
             let one = threads([1, 1, 1], [1, 1]);
-            machine.launch(launch::KeepPrior { log_prior, logs, told, row: rows.count }, one)?;
+            gpu.launch(launch::KeepPrior { log_prior, logs, told, row: rows.count }, one)?;
         }
         let log_p = match self.family {
             Family::Moat { .. } => part.margins[0].reserve(stream, 0)?,
             Family::Directed => 0,
         };
-        machine.launch(
+        gpu.launch(
             launch::RowLikelihoods {
                 joint,
                 logs,
                 log_prior,
                 log_p,
-                log_share: share,
+                log_weight: share,
                 states: rows.states,
                 places: rows.places,
                 n,
@@ -320,15 +321,15 @@ impl Whole {
     /// Log-likelihoods of rows from those of all components, and the parts of each row's weight, if there is a place for them.
     pub fn mix<T: CudaReal>(
         &mut self,
-        machine: &Cuda<T>,
+        gpu: &Cuda<T>,
         rows: usize,
         weights: u64,
         parts: u64,
     ) -> Result<u64, CudaError> {
-        let stream = &machine.stream;
+        let stream = &gpu.stream;
         let joint = self.joint.reserve(stream, 0)?;
         let likelihoods = self.likelihoods.reserve(stream, rows * 8)?;
-        machine.launch(
+        gpu.launch(
             launch::Responsibilities {
                 likelihoods,
                 parts,
@@ -346,16 +347,16 @@ impl Whole {
 
 impl Part {
     /// Logarithms of probabilities, sums up to a state, logits against all before.
-    pub fn margins_at<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Result<[u64; 3], CudaError> {
+    pub fn margins_at<T: CudaReal>(&mut self, gpu: &Cuda<T>) -> Result<[u64; 3], CudaError> {
         let [log_p, prefix, alpha] = &mut self.margins;
-        let stream = &machine.stream;
+        let stream = &gpu.stream;
         Ok([log_p.reserve(stream, 0)?, prefix.reserve(stream, 0)?, alpha.reserve(stream, 0)?])
     }
 }
 
 /// A mixture that stays on the device for as long as rows are asked about.
 pub struct Resident<'a, T: CudaReal> {
-    machine: &'a Cuda<T>,
+    gpu: &'a Cuda<T>,
     whole: Whole,
     /// What steps of learning would hear.
     told: Memory,
@@ -374,17 +375,17 @@ impl<T: CudaReal> Cuda<T> {
         whole.make_tables(self)?;
         let (mut told, states) = (Memory::default(), Memory::default());
         told.clear(&self.stream, 8)?;
-        Ok(Some(Resident { machine: self, whole, told, states, at_once: None, normalised: false }))
+        Ok(Some(Resident { gpu: self, whole, told, states, at_once: None, normalised: false }))
     }
 }
 
 impl<T: CudaReal> Resident<'_, T> {
     /// The log-likelihood of every row of a table; NaN where the device cannot vouch for it.
     pub fn log_likelihoods(&mut self, table: &Table) -> Result<Vec<f64>, CudaError> {
-        let Self { machine, whole, told, states, at_once, normalised } = self;
-        let stream = &machine.stream;
+        let Self { gpu, whole, told, states, at_once, normalised } = self;
+        let stream = &gpu.stream;
         let shape = whole.shape;
-        let at_once = at_once.get_or_insert_with(|| machine.rows_at_once(&shape, EVALUATION));
+        let at_once = at_once.get_or_insert_with(|| gpu.rows_at_once(&shape, EVALUATION));
         let told = told.reserve(stream, 0)?;
         let mut found = vec![0.0f64; table.rows()];
         let mut first = 0;
@@ -394,10 +395,10 @@ impl<T: CudaReal> Resident<'_, T> {
             let rows = Rows { states: states.put(stream, &here)?, places: 0, count: some.len() };
             let mut all_components = || {
                 for number in 0..whole.components() {
-                    let look = whole.look(machine, number, &rows, !*normalised)?;
+                    let look = whole.look(gpu, number, &rows, !*normalised)?;
                     // One space for all: nothing has to be kept.
-                    machine.eliminate(&shape, &look, rows.count, &mut whole.parts[0].space, false)?;
-                    whole.join(machine, number, 0, &rows, !*normalised, told)?;
+                    gpu.eliminate(&shape, &look, rows.count, &mut whole.parts[0].space, false)?;
+                    whole.join(gpu, number, 0, &rows, !*normalised, told)?;
                 }
                 Ok(())
             };
@@ -411,7 +412,7 @@ impl<T: CudaReal> Resident<'_, T> {
             }
             first = some.end;
             *normalised = true;
-            whole.mix(machine, rows.count, 0, 0)?;
+            whole.mix(gpu, rows.count, 0, 0)?;
             whole.likelihoods.get(stream, &mut found[some])?;
         }
         Ok(found)

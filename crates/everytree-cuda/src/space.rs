@@ -64,8 +64,8 @@ impl Memory {
     }
 
     /// Where it begins; 0 if there is nothing yet.
-    pub fn place<T>(&self, machine: &Cuda<T>) -> u64 {
-        self.held.as_ref().map_or(0, |held| address(held, &machine.stream))
+    pub fn place<T>(&self, gpu: &Cuda<T>) -> u64 {
+        self.held.as_ref().map_or(0, |held| address(held, &gpu.stream))
     }
 
     /// Copies numbers to the device.

@@ -48,7 +48,7 @@ impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
 
 /// Who makes the steps.
 struct Learner<'a, T: CudaReal> {
-    machine: &'a Cuda<T>,
+    gpu: &'a Cuda<T>,
     whole: Whole,
     ema: Option<f64>,
     regularisation: Regularisation,
@@ -80,13 +80,13 @@ struct Learner<'a, T: CudaReal> {
 
 impl<'a, T: CudaReal> Learner<'a, T> {
     fn new(
-        machine: &'a Cuda<T>,
+        gpu: &'a Cuda<T>,
         model: &Mixture<Component>,
         unseen: &[UnseenStates],
         settings: &Settings,
     ) -> Result<Option<Self>, CudaError> {
-        let Some(mut whole) = Whole::new(machine, model)? else { return Ok(None) };
-        let stream = &machine.stream;
+        let Some(mut whole) = Whole::new(gpu, model)? else { return Ok(None) };
+        let stream = &gpu.stream;
         let (n, total, all) = (whole.shape.n, whole.shape.total, model.size());
         let is_small = whole.shape.is_small();
         let offsets = whole.offsets_here().to_vec();
@@ -108,7 +108,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         // Steps are made one after the other, by nobody else.
         whole.parts.iter_mut().for_each(|part| part.space.may_record = true);
         let mut learner = Self {
-            machine,
+            gpu,
             whole,
             ema: settings.ema,
             regularisation: settings.regularisation,
@@ -147,8 +147,8 @@ impl<'a, T: CudaReal> Learner<'a, T> {
 
     /// Has the device begin a step.
     fn start(&mut self, step: &Step<'_>) -> Result<(), CudaError> {
-        let machine = self.machine;
-        let stream = &machine.stream;
+        let gpu = self.gpu;
+        let stream = &gpu.stream;
         let components = self.whole.components();
         let shape = self.whole.shape;
         let entries = shape.total * shape.total;
@@ -185,11 +185,11 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         for [counts, singles] in &mut self.counts {
             counts_at.push([counts.clear(stream, entries * 8)?, singles.clear(stream, shape.total * 8)?]);
         }
-        self.whole.make_tables(machine)?;
+        self.whole.make_tables(gpu)?;
         let at_once = match self.at_once {
             Some(at_once) => at_once,
             None => {
-                let at_once = (machine.rows_at_once(&shape, usize::MAX) / components).max(1);
+                let at_once = (gpu.rows_at_once(&shape, usize::MAX) / components).max(1);
                 *self.at_once.insert(at_once)
             }
         };
@@ -209,7 +209,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
     /// Waits for the device, and hears how it went.
     fn hear(&mut self) -> Result<Option<f64>, CudaError> {
         let mut heard = [0.0; TOLD];
-        self.told.get(&self.machine.stream, &mut heard)?;
+        self.told.get(&self.gpu.stream, &mut heard)?;
         let [doubt, log_likelihood] = heard;
         if doubt != 0.0 {
             return Ok(None);
@@ -228,8 +228,8 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         parts: u64,
         counts: &[[u64; 2]],
     ) -> Result<(), CudaError> {
-        let machine = self.machine;
-        let stream = &machine.stream;
+        let gpu = self.gpu;
+        let stream = &gpu.stream;
         let components = self.whole.components();
         let shape = self.whole.shape;
         let (count, n) = (rows.count, shape.n);
@@ -237,31 +237,31 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let part_of = |number: usize| parts + (number * count * size_of::<T>()) as u64;
         if components == 1 {
             let all = threads([count.div_ceil(256), 1, 1], [256, 1]);
-            machine.launch(launch::WholeParts { parts, weights, rows: count }, all)?;
+            gpu.launch(launch::WholeParts { parts, weights, rows: count }, all)?;
         }
         for number in 0..components {
-            let look = self.whole.look(machine, number, rows, prior)?;
+            let look = self.whole.look(gpu, number, rows, prior)?;
             let space = &mut self.whole.parts[number].space;
             match components {
-                1 => machine.forward_and_backward(&shape, &look, count, space, parts, counts[0][0])?,
-                _ => machine.eliminate(&shape, &look, count, space, true)?,
+                1 => gpu.forward_and_backward(&shape, &look, count, space, parts, counts[0][0])?,
+                _ => gpu.eliminate(&shape, &look, count, space, true)?,
             }
-            self.whole.join(machine, number, number, rows, prior, told)?;
+            self.whole.join(gpu, number, number, rows, prior, told)?;
         }
-        let likelihoods = self.whole.mix(machine, count, weights, if components == 1 { 0 } else { parts })?;
-        machine.launch(
+        let likelihoods = self.whole.mix(gpu, count, weights, if components == 1 { 0 } else { parts })?;
+        gpu.launch(
             launch::AddRows { told, likelihoods, weights, parts, components, rows: count, stride: count },
             threads([1, 1, 1], [256, 1]),
         )?;
         for (number, [sums, singles]) in counts.iter().enumerate() {
             if components > 1 {
-                let look = self.whole.look(machine, number, rows, prior)?;
+                let look = self.whole.look(gpu, number, rows, prior)?;
                 let space = &mut self.whole.parts[number].space;
-                machine.backward_pass(&shape, &look, count, space, part_of(number), *sums)?;
+                gpu.backward_pass(&shape, &look, count, space, part_of(number), *sums)?;
             }
             let trusted = self.whole.parts[number].space.trusted.reserve(stream, 0)?;
             let all = threads([(count + 1).div_ceil(256), 1, 1], [256, 1]);
-            machine.launch(
+            gpu.launch(
                 launch::DoubtRows {
                     told,
                     trusted,
@@ -273,7 +273,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             )?;
             if matches!(self.whole.family, Family::Moat { .. }) {
                 let offsets = self.whole.offsets.reserve(stream, 0)?;
-                machine.launch(
+                gpu.launch(
                     launch::CountStates {
                         singles: *singles,
                         weights: part_of(number),
@@ -292,10 +292,10 @@ impl<'a, T: CudaReal> Learner<'a, T> {
 
     /// Derivatives by the parameters of a component, from its counts.
     fn derive(&mut self, number: usize, [counts, singles]: [u64; 2], said: u64) -> Result<(), CudaError> {
-        let machine = self.machine;
-        let stream = &machine.stream;
+        let gpu = self.gpu;
+        let stream = &gpu.stream;
         let (n, total) = (self.whole.shape.n, self.whole.shape.total);
-        let own = self.whole.of_component(machine, number)?;
+        let own = self.whole.of_component(gpu, number)?;
         let gradient = self.gradient.reserve(stream, 0)? + (number * self.whole.size * 8) as u64;
         let share = self.told.reserve(stream, 0)? + ((TOLD + number) * 8) as u64;
         let offsets = self.whole.offsets.reserve(stream, 0)?;
@@ -305,11 +305,11 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         match &mut self.whole.family {
             Family::Moat { logits_at, pairs_at } => {
                 let (logits_at, pairs_at) = (logits_at.reserve(stream, 0)?, pairs_at.reserve(stream, 0)?);
-                let [_, prefix, alpha] = part.margins_at(machine)?;
+                let [_, prefix, alpha] = part.margins_at(gpu)?;
                 let [passed, over, sums] = &mut self.passed;
                 let passed = passed.reserve(stream, 0)?;
                 let (over, sums) = (over.reserve(stream, 0)?, sums.reserve(stream, 0)?);
-                machine.launch(
+                gpu.launch(
                     launch::MoatGradient {
                         gradient,
                         passed,
@@ -328,7 +328,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                     },
                     squares,
                 )?;
-                machine.launch(
+                gpu.launch(
                     launch::MoatLogits {
                         gradient,
                         by_log_p: sums,
@@ -344,7 +344,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             }
             Family::Directed => {
                 let even = said + 5 * 8;
-                machine.launch(
+                gpu.launch(
                     launch::DirectedGradient {
                         gradient,
                         counts,
@@ -364,31 +364,28 @@ impl<'a, T: CudaReal> Learner<'a, T> {
 
     /// Adam, where nothing is in doubt.
     fn ascend(&mut self, said: u64) -> Result<(), CudaError> {
-        let machine = self.machine;
-        let stream = &machine.stream;
+        let gpu = self.gpu;
+        let stream = &gpu.stream;
         let (components, size) = (self.whole.components(), self.whole.size);
         let (n, total) = (self.whole.shape.n, self.whole.shape.total);
         let gradient = self.gradient.reserve(stream, 0)?;
-        let parameters = self.whole.of_component(machine, 0)?;
+        let parameters = self.whole.of_component(gpu, 0)?;
         let told = self.told.reserve(stream, 0)?;
         let each = |count: usize| threads([count.div_ceil(256), 1, 1], [256, 1]);
         if components > 1 {
-            let log_shares = self.whole.log_shares_at(machine)?;
+            let log_weights = self.whole.log_weights_at(gpu)?;
             let to = gradient + (components * size * 8) as u64;
             let one = threads([1, 1, 1], [1, 1]);
-            machine.launch(launch::SharesGradient { gradient: to, told, log_shares, components }, one)?;
+            gpu.launch(launch::WeightsGradient { gradient: to, told, log_weights, components }, one)?;
             if self.regularisation.shrinkage > 0.0 {
                 let strength = said + 6 * 8;
-                machine.launch(
-                    launch::Shrink { gradient, parameters, strength, size, components },
-                    each(size),
-                )?;
+                gpu.launch(launch::Shrink { gradient, parameters, strength, size, components }, each(size))?;
             }
         }
-        machine.launch(launch::DoubtGradient { told, gradient, size: self.all }, each(self.all))?;
+        gpu.launch(launch::DoubtGradient { told, gradient, size: self.all }, each(self.all))?;
         let means = self.means.reserve(stream, 0)?;
         let squares = self.squares.reserve(stream, 0)?;
-        machine.launch(
+        gpu.launch(
             launch::Adam { parameters, means, squares, gradient, how: said, told, size: self.all },
             each(self.all),
         )?;
@@ -396,11 +393,11 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             let (odds, which) = (odds.reserve(stream, 0)?, which.reserve(stream, 0)?);
             let offsets = self.whole.offsets.reserve(stream, 0)?;
             for number in 0..components {
-                let own = self.whole.of_component(machine, number)?;
+                let own = self.whole.of_component(gpu, number)?;
                 match &mut self.whole.family {
                     Family::Moat { logits_at, .. } => {
                         let logits_at = logits_at.reserve(stream, 0)?;
-                        machine.launch(
+                        gpu.launch(
                             launch::MoatSmoothUnseen {
                                 parameters: own,
                                 odds,
@@ -415,7 +412,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                     }
                     Family::Directed => {
                         let all = threads([total.div_ceil(128), n, 1], [128, 1]);
-                        machine.launch(
+                        gpu.launch(
                             launch::DirectedSmoothUnseen {
                                 parameters: own,
                                 odds,
@@ -436,7 +433,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 self.average.copy(stream, &self.whole.parameters, self.all * 8)?;
             }
             let average = self.average.reserve(stream, 0)?;
-            machine.launch(
+            gpu.launch(
                 launch::Follow { average, parameters, how: said, told, size: self.all },
                 each(self.all),
             )?;
@@ -448,7 +445,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
 impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
     fn rows(&mut self, data: &Unique) -> Result<(), ModelError> {
         let states = states_of(data.table.codes(), self.whole.offsets_here());
-        self.states.put(&self.machine.stream, &states).map(drop).map_err(device)
+        self.states.put(&self.gpu.stream, &states).map(drop).map_err(device)
     }
 
     fn take(
@@ -457,7 +454,7 @@ impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
         adam: &Adam,
         average: Option<&[f64]>,
     ) -> Result<(), ModelError> {
-        let stream = &self.machine.stream;
+        let stream = &self.gpu.stream;
         self.whole.parameters.put(stream, &model.to_vec()).map_err(device)?;
         self.means.put(stream, &adam.means).map_err(device)?;
         self.squares.put(stream, &adam.squares).map_err(device)?;
@@ -491,7 +488,7 @@ impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
         adam: &mut Adam,
         average: &mut Option<Vec<f64>>,
     ) -> Result<(), ModelError> {
-        let stream = &self.machine.stream;
+        let stream = &self.gpu.stream;
         let mut parameters = vec![0.0f64; self.all];
         self.whole.parameters.get(stream, &mut parameters).map_err(device)?;
         model.set(&parameters)?;

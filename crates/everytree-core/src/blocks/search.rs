@@ -93,7 +93,7 @@ fn merge(one: Option<Group>, other: Option<Group>) -> Option<Group> {
     Some(Group { columns, codes: pairs.iter().map(place).collect(), states: seen.len() })
 }
 
-/// Two columns exclude each other if they would have met so often by chance, and never do.
+/// Two columns exclude each other if they would have met so often at random, and never do.
 const MEETINGS: f64 = 10.0;
 /// Most columns of a group of which at most one is 1.
 const MOST_EXCLUSIVE: usize = 16;

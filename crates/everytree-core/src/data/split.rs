@@ -11,7 +11,7 @@ pub(super) struct Split {
     pub valid: Vec<usize>,
 }
 
-/// Holds out a fraction of `rows` rows by chance; at least one on either side, where there are two.
+/// Holds out a fraction of `rows` rows at random; at least one on either side, where there are two.
 pub(super) fn split(rows: usize, fraction: f64, seed: u64) -> Split {
     let mut places: Vec<u32> = (0..rows as u32).collect();
     shuffle(&mut places, &mut stream(seed, "rows held out", 0));

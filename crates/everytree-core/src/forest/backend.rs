@@ -3,9 +3,9 @@
 use super::{Counts, ForestError, Tables};
 use crate::data::Codes;
 
-/// A machine that sums forests over rows of codes.
+/// A backend that sums forests over rows of codes.
 pub trait Backend: Sync {
-    /// Tables as this machine wants them: made once per change of the parameters.
+    /// Tables as this backend wants them: made once per change of the parameters.
     type Prepared: Send + Sync;
     /// What is remembered of a chunk between forward and backward. Reusable: a trace keeps its memory.
     type Trace: Send + Sync;

@@ -1,4 +1,4 @@
-//! The forest backend of this machine: SIMD kernels, threads over chunks of fixed size, sums in a fixed order.
+//! The forest backend on the CPU: SIMD kernels, threads over chunks of fixed size, sums in a fixed order.
 
 use super::compiled::Precision;
 use super::lookup::{Lookup, States, Tally};

@@ -55,7 +55,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ForestError {
-    /// A machine other than the processor has failed.
+    /// A device other than the CPU has failed.
     #[error("{0}")]
     Device(String),
     /// A rate that is NaN, infinite or negative.

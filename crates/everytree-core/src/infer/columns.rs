@@ -150,7 +150,7 @@ pub(crate) fn projection(blocks: &Blocks, columns: &[usize], evidence: &Evidence
     Some(Projection { offsets, parts })
 }
 
-/// A row of columns that a row of blocks stands for, by chance where it stands for several.
+/// A row of columns that a row of blocks stands for, at random where it stands for several.
 pub(crate) fn a_row(blocks: &Blocks, evidence: &Evidence, row: &[u16], rng: &mut impl Rng) -> Vec<u16> {
     expand(blocks, row, |block| {
         let of = OfBlock::new(block, evidence);

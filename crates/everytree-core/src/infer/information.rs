@@ -8,7 +8,7 @@ use super::evidence::Evidence;
 use super::exact;
 use super::messages::Messages;
 use super::method::{Effort, Method};
-use super::one_tree::Told;
+use super::one_tree::TreePosterior;
 use super::proposal::Proposal;
 use super::sample::Sampling;
 use super::whole::Inference;
@@ -147,7 +147,7 @@ impl Inference<'_> {
         };
         let proposals: Result<Vec<Proposal>, _> =
             densities.iter().map(|density| Proposal::prior(*density)).collect();
-        let joints = Joints { asked: self, densities, proposals: proposals?, pair, seed: effort.seed };
+        let joints = Joints { inference: self, densities, proposals: proposals?, pair, seed: effort.seed };
         let mut trees = FIRST.min(effort.trees.max(1));
         loop {
             let mean = joints.mean_of(trees, &|joint| joint.to_vec());
@@ -174,11 +174,11 @@ impl Inference<'_> {
         let mut joint = vec![0.0; pair.size()];
         let asked_for = pair.asked_for();
         let width = states[asked_for];
-        for (part, share) in self.mixed.parts.iter().zip(&self.mixed.log_shares) {
+        for (part, share) in self.mixed.parts.iter().zip(&self.mixed.log_weights) {
             let ComponentInference::OneTree(tree) = part else { continue };
             let own = tree.offsets()[asked_for]..tree.offsets()[asked_for + 1];
             for (evidence, line) in pair.in_turn(&states).iter().zip(joint.chunks_exact_mut(width)) {
-                let mut told = Told::new(tree, evidence);
+                let mut told = TreePosterior::new(tree, evidence);
                 let p = (told.log_evidence() + share).exp();
                 let posterior = &told.posterior()[own.clone()];
                 line.iter_mut().zip(posterior).for_each(|(entry, q)| *entry += p * q);
@@ -201,10 +201,10 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(asked: &Inference<'_>, u: usize, v: usize) -> Self {
-        let places = asked.blocks.places();
-        let block = |column: usize| &asked.blocks.blocks()[places[column].0];
-        let (k_u, k_v) = (asked.columns[u], asked.columns[v]);
+    fn new(inference: &Inference<'_>, u: usize, v: usize) -> Self {
+        let places = inference.blocks.places();
+        let block = |column: usize| &inference.blocks.blocks()[places[column].0];
+        let (k_u, k_v) = (inference.columns[u], inference.columns[v]);
         let given = |column: usize, states: usize| given_state(block(column), places[column].1, states);
         let blocks = (places[u].0, places[v].0);
         if blocks.0 != blocks.1 {
@@ -304,7 +304,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// The joint distributions of two columns under random trees.
 struct Joints<'a> {
-    asked: &'a Inference<'a>,
+    inference: &'a Inference<'a>,
     /// The components.
     densities: Vec<&'a dyn Density>,
     /// The prior of each component.
@@ -316,9 +316,9 @@ struct Joints<'a> {
 impl Joints<'_> {
     /// The mean over the first `trees` trees of a function of the joint distribution: the same trees every time.
     fn mean_of(&self, trees: usize, of: &(dyn Fn(&[f64]) -> Vec<f64> + Sync)) -> Vec<f64> {
-        let mixed = &self.asked.mixed;
-        let states = self.asked.blocks.states();
-        let shares: Vec<f64> = mixed.log_shares.iter().map(|log| log.exp()).collect();
+        let mixed = &self.inference.mixed;
+        let states = self.inference.blocks.states();
+        let shares: Vec<f64> = mixed.log_weights.iter().map(|log| log.exp()).collect();
         let given = self.pair.in_turn(&states);
         let offsets = self.densities[0].tables().offsets();
         let asked_for = self.pair.asked_for();

@@ -165,7 +165,7 @@ impl<'a, T: EdgeTables> Messages<'a, T> {
         Some(joint)
     }
 
-    /// A row by chance, given the evidence, after [`Messages::collect`] with the same tree. Nothing if the evidence is
+    /// A row at random, given the evidence, after [`Messages::collect`] with the same tree. Nothing if the evidence is
     /// impossible.
     pub fn draw(&self, tree: &RootedForest, rng: &mut (impl Rng + ?Sized)) -> Option<Vec<u16>> {
         if self.log_evidence == f64::NEG_INFINITY {

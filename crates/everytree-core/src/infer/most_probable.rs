@@ -1,4 +1,4 @@
-//! The most probable rows given what is known.
+//! The most probable rows given the evidence.
 //!
 //! To find them is hard in general, so there are two ways: looking at every row that agrees with the evidence, which
 //! proves what it finds; or a search. The search takes the best row of each of many random trees (exact on one tree),
@@ -8,7 +8,7 @@
 use super::evidence::Evidence;
 use super::messages::Messages;
 use super::method::{A_SECOND, Method};
-use super::one_tree::Told;
+use super::one_tree::TreePosterior;
 use super::proposal::Proposal;
 use super::{InferError, exact};
 use crate::data::Table;
@@ -176,7 +176,7 @@ pub(crate) trait Proposes {
 struct AllTrees<'a, D: ?Sized>(&'a D);
 
 impl<D: Density + ?Sized> Proposes for AllTrees<'_, D> {
-    /// The best row of each of many trees, and a row by chance from each.
+    /// The best row of each of many trees, and a row at random from each.
     fn first(&self, evidence: &Evidence, search: Search) -> Result<Vec<Vec<u16>>, InferError> {
         let density = self.0;
         let proposal = Proposal::tilted(density, evidence)?;
@@ -220,7 +220,7 @@ impl Proposes for ComponentInference<'_> {
         match self {
             Self::AllTrees(density) => AllTrees(&**density).first(evidence, search),
             Self::OneTree(tree) => {
-                let mut told = Told::new(tree, evidence);
+                let mut told = TreePosterior::new(tree, evidence);
                 let mut rng = stream(search.seed, "rows of one tree", 0);
                 let mut rows: Vec<Vec<u16>> = (0..search.trees).map_while(|_| told.draw(&mut rng)).collect();
                 rows.extend(told.most_probable());
@@ -234,14 +234,14 @@ impl Proposes for ComponentInference<'_> {
             Self::AllTrees(density) => AllTrees(&**density).next(row, evidence, rng),
             // One tree has nothing to say about a row that it did not say before.
             Self::OneTree(tree) => {
-                let told = Told::new(tree, evidence);
+                let told = TreePosterior::new(tree, evidence);
                 Ok((0..CHUNK).map_while(|_| told.draw(rng)).collect())
             }
         }
     }
 }
 
-/// How many of the best rows are certain to be the best: all where every row is looked at; the first where one tree says it.
+/// How many of the most probable rows are certain to be the best: all where every row is looked at; the first where one tree says it.
 pub(crate) fn proven(parts: &[ComponentInference<'_>], evidence: &Evidence, search: Search) -> usize {
     if Method::affordable(evidence, search.operations) == Method::Exact {
         return usize::MAX;

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 const CHUNK: usize = 64;
 
 /// One tree with evidence.
-pub(crate) struct Told<'a> {
+pub(crate) struct TreePosterior<'a> {
     tree: &'a TreeModel,
     messages: Messages<'a, TreeModel>,
     /// Of all variables: of hidden ones nothing is known.
@@ -24,7 +24,7 @@ pub(crate) struct Told<'a> {
     observed: usize,
 }
 
-impl<'a> Told<'a> {
+impl<'a> TreePosterior<'a> {
     pub fn new(tree: &'a TreeModel, evidence: &Evidence) -> Self {
         let evidence = evidence.with_more(tree.states());
         let mut messages = Messages::new(tree);
@@ -43,7 +43,7 @@ impl<'a> Told<'a> {
         &self.messages.distribute(self.tree.tree())[..states]
     }
 
-    /// A row by chance; none of evidence that is impossible.
+    /// A row at random; none of evidence that is impossible.
     pub fn draw(&self, rng: &mut (impl rand::Rng + ?Sized)) -> Option<Vec<u16>> {
         let mut row = self.messages.draw(self.tree.tree(), rng)?;
         row.truncate(self.observed);
@@ -64,7 +64,7 @@ pub(super) fn means(
     evidence: &Evidence,
     functions: Functions<'_>,
 ) -> Result<Expectation, InferError> {
-    let mut told = Told::new(tree, evidence);
+    let mut told = TreePosterior::new(tree, evidence);
     let log_evidence = told.log_evidence();
     if log_evidence == f64::NEG_INFINITY {
         return Err(InferError::Impossible);
@@ -86,14 +86,14 @@ pub(super) fn means(
     })
 }
 
-/// Rows by chance, independent and exact.
+/// Rows at random, independent and exact.
 pub(super) fn sample(
     tree: &TreeModel,
     evidence: &Evidence,
     count: usize,
     seed: u64,
 ) -> Result<Vec<Vec<u16>>, InferError> {
-    let told = Told::new(tree, evidence);
+    let told = TreePosterior::new(tree, evidence);
     let chunks: Option<Vec<Vec<Vec<u16>>>> = (0..count.div_ceil(CHUNK))
         .into_par_iter()
         .map(|chunk| {

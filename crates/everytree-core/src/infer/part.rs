@@ -1,4 +1,4 @@
-//! What a mixture is made of, as inference sees it: all trees by chance, or one tree.
+//! What a mixture is made of, as inference sees it: all trees at random, or one tree.
 
 use super::estimate::Estimate;
 use super::evidence::Evidence;
@@ -6,7 +6,7 @@ use super::importance::{draw, log_mean_weight};
 use super::measure::{Functions, Measure};
 use super::messages::Messages;
 use super::method::{Effort, Method};
-use super::one_tree::{self, Told};
+use super::one_tree::{self, TreePosterior};
 use super::posterior::Expectation;
 use super::proposal::Proposal;
 use super::query;
@@ -17,8 +17,8 @@ use crate::model::{ComponentInference, Density, Likelihood, ModelError};
 use crate::spanning::{FreshTrees, Kind};
 use rand::Rng;
 
-/// Trees of a first look.
-const LOOK: usize = 256;
+/// Trees of a pilot.
+const PILOT: usize = 256;
 
 impl Likelihood for ComponentInference<'_> {
     fn states(&self) -> &[usize] {
@@ -44,10 +44,10 @@ impl ComponentInference<'_> {
         }
     }
 
-    /// The probability of the evidence as far as a first look tells; `-inf` where nothing explains it.
-    pub(super) fn look(&self, evidence: &Evidence, operations: f64, seed: u64) -> Result<f64, InferError> {
+    /// The probability of the evidence as far as a pilot tells; `-inf` where nothing explains it.
+    pub(super) fn pilot(&self, evidence: &Evidence, operations: f64, seed: u64) -> Result<f64, InferError> {
         match self {
-            Self::OneTree(tree) => Ok(Told::new(tree, evidence).log_evidence()),
+            Self::OneTree(tree) => Ok(TreePosterior::new(tree, evidence).log_evidence()),
             Self::AllTrees(density) => {
                 let density = &**density;
                 if Method::affordable(evidence, operations) == Method::Exact {
@@ -55,7 +55,7 @@ impl ComponentInference<'_> {
                 }
                 let proposal = Proposal::tilted(density, evidence)?;
                 let trees = (seed, "first look");
-                let sums = draw(density, evidence, &proposal, Measure::Nothing.into(), trees, 0..LOOK);
+                let sums = draw(density, evidence, &proposal, Measure::Nothing.into(), trees, 0..PILOT);
                 Ok(sums.log_mean_weight().value)
             }
         }
@@ -70,7 +70,7 @@ impl ComponentInference<'_> {
     ) -> Result<f64, InferError> {
         match self {
             Self::AllTrees(density) => log_mean_weight(&**density, evidence, trees, seed),
-            Self::OneTree(tree) => Ok(Told::new(tree, evidence).log_evidence()),
+            Self::OneTree(tree) => Ok(TreePosterior::new(tree, evidence).log_evidence()),
         }
     }
 
@@ -94,7 +94,7 @@ impl ComponentInference<'_> {
     ) -> Result<Estimate, InferError> {
         match self {
             Self::AllTrees(density) => query::log_evidence(&**density, evidence, effort),
-            Self::OneTree(tree) => match Told::new(tree, evidence).log_evidence() {
+            Self::OneTree(tree) => match TreePosterior::new(tree, evidence).log_evidence() {
                 f64::NEG_INFINITY => Err(InferError::Impossible),
                 value => Ok(Estimate { value, standard_error: 0.0 }),
             },
@@ -161,7 +161,9 @@ impl<'a> Walk<'a> {
                 Ok(row)
             }
             // One tree forgets the row at once.
-            (ComponentInference::OneTree(tree), _) => Ok(Told::new(tree, known).draw(rng).unwrap_or(row)),
+            (ComponentInference::OneTree(tree), _) => {
+                Ok(TreePosterior::new(tree, known).draw(rng).unwrap_or(row))
+            }
             _ => unreachable!("made above"),
         }
     }

@@ -13,7 +13,7 @@ use crate::model::{Density, EdgeTables};
 /// Rows that are enumerated when that is asked for.
 const MOST_ROWS: u64 = 1 << 26;
 
-/// What is asked, of whom, and how exactly.
+/// What is inference, of whom, and how exactly.
 pub(super) struct Question<'a, D: ?Sized> {
     pub density: &'a D,
     pub evidence: &'a Evidence,

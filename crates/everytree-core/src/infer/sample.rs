@@ -1,4 +1,4 @@
-//! Rows by chance, given what is known; never by rejection.
+//! Rows at random, given the evidence; never by rejection.
 
 use super::block_gibbs::{self, Start};
 use super::evidence::Evidence;
@@ -16,7 +16,7 @@ use rayon::prelude::*;
 /// Rows of one stream of random numbers.
 const CHUNK: usize = 64;
 /// Trees looked at to find out how large a pool must be.
-const LOOK: usize = 512;
+const PILOT: usize = 512;
 /// Independent draws that a pool should be worth.
 const WORTH: f64 = 64.0;
 /// Pools larger than this take longer than chains.
@@ -100,11 +100,11 @@ pub fn sample<D: Density + ?Sized>(
     }
     let proposal = Proposal::tilted(density, evidence)?;
     let look =
-        draw(density, evidence, &proposal, Measure::Nothing.into(), (seed, "trees before samples"), 0..LOOK);
+        draw(density, evidence, &proposal, Measure::Nothing.into(), (seed, "trees before samples"), 0..PILOT);
     if look.effective() == 0.0 {
-        return Err(InferError::Unexplained { trees: LOOK });
+        return Err(InferError::Unexplained { trees: PILOT });
     }
-    let share = look.effective() / LOOK as f64;
+    let share = look.effective() / PILOT as f64;
     let pool = (WORTH / share).ceil() as usize;
     if pool > LARGEST_POOL {
         return from_chains(density, evidence, count, seed);
@@ -168,8 +168,8 @@ fn from_chains<D: Density + ?Sized>(
     seed: u64,
 ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
     /// Steps of the chains that are looked at.
-    const LOOK: usize = 320;
-    let look = block_gibbs::run(density, evidence, Measure::Posterior.into(), LOOK, seed)?;
+    const PILOT: usize = 320;
+    let look = block_gibbs::run(density, evidence, Measure::Posterior.into(), PILOT, seed)?;
     let alike = look.steps as f64 / look.effective;
     let steps = ((10.0 * alike).ceil() as usize).clamp(20, 2000);
     let start = Start::new(density, evidence)?;

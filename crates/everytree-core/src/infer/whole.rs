@@ -38,10 +38,10 @@ pub struct Inference<'a> {
 pub(super) struct Mixed<'a> {
     pub parts: Vec<ComponentInference<'a>>,
     /// Logarithms of shares that add up to 1.
-    pub log_shares: Vec<f64>,
+    pub log_weights: Vec<f64>,
 }
 
-/// Components with less of the posterior than this, as far as a first look tells, are asked in short only.
+/// Components with less of the posterior than this, as far as a pilot tells, are asked in short only.
 const SMALL: f64 = 1e-4;
 /// Trees of a short question.
 const SHORT: usize = 1024;
@@ -60,7 +60,7 @@ impl Likelihood for Mixed<'_> {
         let rows = out.len();
         let mut all = vec![0.0; rows * self.parts.len()];
         for ((part, share), logs) in
-            self.parts.iter().zip(&self.log_shares).zip(all.chunks_exact_mut(rows.max(1)))
+            self.parts.iter().zip(&self.log_weights).zip(all.chunks_exact_mut(rows.max(1)))
         {
             part.log_p(codes, logs)?;
             logs.iter_mut().for_each(|log| *log += share);
@@ -93,8 +93,8 @@ impl<'a> Inference<'a> {
     fn of(blocks: Blocks, parts: Vec<ComponentInference<'a>>, shares: &[f64]) -> Self {
         assert_eq!(parts.len(), shares.len(), "one share for each");
         assert!(parts.iter().all(|part| part.states() == blocks.states()), "of these blocks");
-        let log_shares = shares.iter().map(|share| share.ln()).collect();
-        Self { columns: blocks.column_states(), blocks, mixed: Mixed { parts, log_shares } }
+        let log_weights = shares.iter().map(|share| share.ln()).collect();
+        Self { columns: blocks.column_states(), blocks, mixed: Mixed { parts, log_weights } }
     }
 
     /// The number of states of every column.
@@ -219,14 +219,14 @@ impl<'a> Inference<'a> {
 }
 
 impl Mixed<'_> {
-    /// The logarithm of `π_k P_k(e)` of every component, as far as a first look tells; `-inf` where nothing explains it.
-    fn look(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Vec<f64>, InferError> {
+    /// The logarithm of `π_k P_k(e)` of every component, as far as a pilot tells; `-inf` where nothing explains it.
+    fn pilot(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Vec<f64>, InferError> {
         let operations = effort.operations / self.parts.len() as f64;
         let one = |(k, part): (usize, &ComponentInference<'_>)| {
-            part.look(evidence, operations, seed_of(effort.seed, k as u64))
+            part.pilot(evidence, operations, seed_of(effort.seed, k as u64))
         };
         let logs: Result<Vec<f64>, _> = self.parts.iter().enumerate().map(one).collect();
-        Ok(logs?.into_iter().zip(&self.log_shares).map(|(log, share)| log + share).collect())
+        Ok(logs?.into_iter().zip(&self.log_weights).map(|(log, share)| log + share).collect())
     }
 
     /// What is left to do for each component: its effort, or none where it does not explain the evidence at all.
@@ -235,7 +235,7 @@ impl Mixed<'_> {
         evidence: &Evidence,
         effort: Effort<'e>,
     ) -> Result<Vec<Option<Effort<'e>>>, InferError> {
-        let logs = self.look(evidence, effort)?;
+        let logs = self.pilot(evidence, effort)?;
         let all = log_sum(logs.iter().copied());
         let weights: Vec<f64> = logs.iter().map(|log| (log - all).exp()).collect();
         let many = weights.iter().filter(|weight| **weight >= SMALL).count().max(1) as f64;
@@ -269,16 +269,16 @@ impl Mixed<'_> {
             return part.means(evidence, functions, method, effort);
         }
         let mut answers: Vec<(f64, Expectation)> = Vec::new();
-        let mut asked: Vec<(&ComponentInference<'_>, Effort<'_>)> = Vec::new();
+        let mut inference: Vec<(&ComponentInference<'_>, Effort<'_>)> = Vec::new();
         let mut refused = InferError::Impossible;
         for ((part, share), own) in
-            self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?)
+            self.parts.iter().zip(&self.log_weights).zip(self.efforts(evidence, effort)?)
         {
             let Some(own) = own else { continue };
             match part.means(evidence, functions, method, own) {
                 Ok(found) => {
                     answers.push((*share, found));
-                    asked.push((part, own));
+                    inference.push((part, own));
                 }
                 Err(error @ (InferError::Impossible | InferError::Unexplained { .. })) => refused = error,
                 Err(error) => return Err(error),
@@ -290,7 +290,7 @@ impl Mixed<'_> {
         // Where components differ, what each gives to the evidence counts as much as what it answers.
         if let Some(tolerance) = effort.tolerance {
             let weights = weights_of(&answers);
-            for (((_, found), weight), (part, own)) in answers.iter_mut().zip(weights).zip(asked) {
+            for (((_, found), weight), (part, own)) in answers.iter_mut().zip(weights).zip(inference) {
                 if weight * (1.0 - weight) * found.log_evidence.standard_error > tolerance {
                     let own = Effort { tolerance: Some(tolerance / (weight * (1.0 - weight))), ..own };
                     // One that could answer before keeps what it had if it cannot now.
@@ -320,7 +320,7 @@ impl Mixed<'_> {
         let mut refused = InferError::Impossible;
         let mut found = Vec::new();
         for ((part, share), own) in
-            self.parts.iter().zip(&self.log_shares).zip(self.efforts(evidence, effort)?)
+            self.parts.iter().zip(&self.log_weights).zip(self.efforts(evidence, effort)?)
         {
             found.push(match own.map(|own| part.log_evidence(evidence, own)) {
                 Some(Ok(log)) => Some(Estimate { value: log.value + share, ..log }),
@@ -358,7 +358,7 @@ impl Mixed<'_> {
             let parts = self.log_evidences(evidence, effort)?;
             parts.iter().map(|part| part.map_or(f64::NEG_INFINITY, |log| log.value)).collect()
         } else {
-            self.log_shares.clone()
+            self.log_weights.clone()
         };
         let weights = shares(&logs);
         let mut rng = stream(sampling.seed, "components of samples", 0);

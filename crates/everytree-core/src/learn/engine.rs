@@ -1,4 +1,4 @@
-//! Machines that may do more than sum forests: whole steps of learning, and whole evaluations, without a way back to the processor in
+//! Backends that may do more than sum forests: whole steps of learning, and whole evaluations, without a way back to the CPU in
 //! between.
 
 use super::adam::Adam;
@@ -6,16 +6,16 @@ use crate::data::{Table, Unique};
 use crate::forest::{Backend, Cpu, Precision};
 use crate::model::{ModelError, Settings, UnseenStates};
 
-/// A machine that may take over what is done with a whole model. What it leaves alone is done by the model itself, with the
-/// machine's forests.
+/// A backend that may take over what is done with a whole model. What it leaves alone is done by the model, with the
+/// backend's forests.
 pub trait Engine<M>: Backend {
-    /// The natural logarithm of the probability of every row, if this machine computes it; NaN where it cannot vouch for it.
+    /// The natural logarithm of the probability of every row, if this backend computes it; NaN where it cannot vouch for it.
     fn log_likelihoods(&self, model: &M, table: &Table) -> Result<Option<Vec<f64>>, ModelError> {
         let _ = (model, table);
         Ok(None)
     }
 
-    /// Someone who makes the steps of learning such a model, if this machine does.
+    /// Someone who makes the steps of learning such a model, if this backend does.
     fn steps<'a>(
         &'a self,
         model: &M,
@@ -27,7 +27,7 @@ pub trait Engine<M>: Backend {
     }
 }
 
-/// The processor leaves everything to the model.
+/// The CPU leaves everything to the model.
 impl<M, T: Precision> Engine<M> for Cpu<T> {}
 
 /// Someone who makes steps: parameters and the optimiser's memory are with him until they are given back.
@@ -64,6 +64,6 @@ pub struct Step<'a> {
     pub total: f64,
     /// That, as a share of what all rows weigh.
     pub share: f64,
-    /// The length of the step.
+    /// The learning rate.
     pub rate: f64,
 }

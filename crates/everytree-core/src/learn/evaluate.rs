@@ -57,7 +57,7 @@ pub fn log_likelihoods<M: Learnable, E: Engine<M>>(
     by_the_model(model, table, engine)
 }
 
-/// The same by the model itself, with the machine's forests.
+/// The same by the model, with the backend's forests.
 fn by_the_model<M: Learnable, B: Backend>(
     model: &M,
     table: &Table,

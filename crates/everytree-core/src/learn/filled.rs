@@ -1,7 +1,7 @@
 //! Rows with cells that were not observed: summed out by filling them in, again and again.
 //!
 //! The derivative of `log p(observed)` is the mean derivative of `log p(row)` over the ways to fill the row, given what was
-//! observed. So every epoch fills the cells anew by chance, from the model as it is then, and learns from rows
+//! observed. So every epoch fills the cells anew at random, from the model as it is then, and learns from rows
 //! that are complete. The filling goes on from that of the epoch before: a tree given the row, the row given the tree and what
 //! was observed, a few times.
 
@@ -35,7 +35,7 @@ struct Incomplete {
 }
 
 impl Incomplete {
-    /// Missing cells filled from the values of the same column, by chance.
+    /// Missing cells filled from the values of the same column, at random.
     fn new(blocks: &Blocks, data: &Dataset, seed: u64) -> Result<Self, SourceError> {
         let (columns, missing) = (data.table(), data.missing());
         let states = blocks.column_states();
@@ -64,7 +64,7 @@ impl Incomplete {
     }
 }
 
-/// The value of a column in a row by chance in which it was observed.
+/// The value of a column in a row at random in which it was observed.
 fn observed(columns: &Table, missing: &Missing, v: usize, rng: &mut impl Rng) -> u16 {
     const TRIES: usize = 100;
     let known = |row: &usize| !missing.of(*row).contains(&v);
@@ -118,9 +118,9 @@ impl Source<Mixture<Component>> for Filled<'_> {
     fn validate<J: Engine<Mixture<Component>>>(
         &mut self,
         model: &Mixture<Component>,
-        judge: &J,
+        evaluator: &J,
     ) -> Result<f64, SourceError> {
-        estimate(model, &self.complete, &self.valid.evidence, self.seed, judge)
+        estimate(model, &self.complete, &self.valid.evidence, self.seed, evaluator)
     }
 
     fn unseen(&self, model: &Mixture<Component>) -> Vec<UnseenStates> {
@@ -207,10 +207,10 @@ fn estimate<J: Engine<Mixture<Component>>>(
     complete: &Unique,
     incomplete: &[(usize, Evidence)],
     seed: u64,
-    judge: &J,
+    evaluator: &J,
 ) -> Result<f64, SourceError> {
     let whole = complete.rows() as f64;
-    let exact = if complete.rows() > 0 { evaluate(model, complete, judge)?.mean } else { 0.0 };
+    let exact = if complete.rows() > 0 { evaluate(model, complete, evaluator)?.mean } else { 0.0 };
     if incomplete.is_empty() {
         return Ok(exact);
     }
@@ -237,7 +237,7 @@ fn estimate<J: Engine<Mixture<Component>>>(
     Ok((whole * exact + others * estimated) / (whole + others))
 }
 
-/// A dataset with its missing cells filled by chance from a model, as distinct rows of blocks.
+/// A dataset with its missing cells filled at random from a model, as distinct rows of blocks.
 pub fn completed(
     blocks: &Blocks,
     model: &Mixture<Component>,
@@ -254,11 +254,11 @@ pub fn evaluate_observed<J: Engine<Mixture<Component>>>(
     blocks: &Blocks,
     model: &Mixture<Component>,
     data: &Dataset,
-    judge: &J,
+    evaluator: &J,
 ) -> Result<f64, SourceError> {
     let complete = blocks.unique(&data.complete_rows());
     let incomplete = Incomplete::new(blocks, data, 0)?;
-    estimate(model, &complete, &incomplete.evidence, 0, judge)
+    estimate(model, &complete, &incomplete.evidence, 0, evaluator)
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ pub struct Running {
     pub state: State<Mixture<Component>>,
 }
 
-/// Someone who watches a search, and may stop it.
+/// Someone who is told how a search goes, and may stop it.
 pub trait SearchObserver {
     /// After a batch.
     fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
@@ -166,9 +166,9 @@ impl Search {
         &mut self,
         data: Datasets<'_>,
         settings: &Settings,
-        machine: &B,
-        judge: &J,
-        watch: &mut dyn SearchObserver,
+        backend: &B,
+        evaluator: &J,
+        observer: &mut dyn SearchObserver,
     ) -> Result<Ended, LearnError> {
         let Datasets { train, valid } = data;
         let complete = train.is_complete() && valid.is_complete();
@@ -196,14 +196,14 @@ impl Search {
                 ..settings.clone()
             };
             let Running { blocks, state, .. } = &mut running;
-            let mut inside = Inside { search: self.clone(), trial, blocks: blocks.clone(), watch };
+            let mut inside = Inside { search: self.clone(), trial, blocks: blocks.clone(), observer };
             let result = if complete {
                 let (train, valid) = (blocks.unique(train), blocks.unique(valid));
                 let data = Data { train: &train, valid: &valid };
-                state.run(data, &settings, machine, judge, &mut inside)
+                state.run(data, &settings, backend, evaluator, &mut inside)
             } else {
                 let filled = Filled::new(blocks, data, settings.seed)?;
-                state.run(filled, &settings, machine, judge, &mut inside)
+                state.run(filled, &settings, backend, evaluator, &mut inside)
             };
             match result {
                 Ok(Ended::Stopped) | Err(_) => {
@@ -265,22 +265,22 @@ impl Search {
     }
 }
 
-/// Shows the search to whoever watches it, as it is between two epochs.
+/// Shows the search to the observer, as it is between two epochs.
 struct Inside<'a> {
     search: Search,
     trial: Trial,
     blocks: Blocks,
-    watch: &'a mut dyn SearchObserver,
+    observer: &'a mut dyn SearchObserver,
 }
 
 impl Observer<Mixture<Component>> for Inside<'_> {
     fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {
-        self.watch.batch(&self.trial, progress)
+        self.observer.batch(&self.trial, progress)
     }
 
     fn epoch(&mut self, state: &State<Mixture<Component>>) -> ControlFlow<()> {
         self.search.running =
             Some(Running { trial: self.trial, blocks: self.blocks.clone(), state: state.clone() });
-        self.watch.epoch(&self.search)
+        self.observer.epoch(&self.search)
     }
 }

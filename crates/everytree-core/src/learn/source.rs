@@ -28,7 +28,7 @@ pub struct Datasets<'a> {
     pub valid: &'a Dataset,
 }
 
-/// Rows to learn from and a judge of what was learned.
+/// Rows to learn from and a evaluator of what was learned.
 pub trait Source<M: Learnable> {
     /// How many rows to learn from, and to validate with.
     fn rows(&self) -> (usize, usize);
@@ -37,7 +37,7 @@ pub trait Source<M: Learnable> {
     fn train(&mut self, model: &M, epoch: usize) -> Result<&Unique, SourceError>;
 
     /// The mean log-likelihood of the validation rows.
-    fn validate<J: Engine<M>>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError>;
+    fn validate<J: Engine<M>>(&mut self, model: &M, evaluator: &J) -> Result<f64, SourceError>;
 
     /// States that the rows to learn from do not show.
     fn unseen(&self, model: &M) -> Vec<UnseenStates>;
@@ -68,7 +68,7 @@ impl<M: Learnable> Source<M> for Data<'_> {
         UnseenStates::find(model.states(), &self.train.table, &self.train.weights, |_, _| true)
     }
 
-    fn validate<J: Engine<M>>(&mut self, model: &M, judge: &J) -> Result<f64, SourceError> {
-        Ok(evaluate(model, self.valid, judge)?.mean)
+    fn validate<J: Engine<M>>(&mut self, model: &M, evaluator: &J) -> Result<f64, SourceError> {
+        Ok(evaluate(model, self.valid, evaluator)?.mean)
     }
 }

@@ -48,7 +48,7 @@ pub struct State<M> {
     pub average: Arc<Option<Vec<f64>>>,
     /// The expected counts so far, where there is an [`Optimiser::Em`].
     pub expected: Option<Vec<f64>>,
-    /// What the rows were filled with where they have holes.
+    /// What the rows were filled with where values are missing.
     pub memory: Option<Vec<f64>>,
     /// All epochs so far; the first is the initialisation.
     pub history: Vec<Epoch>,
@@ -78,7 +78,7 @@ pub enum Ended {
     Done,
     /// Validation did not get better any more.
     Patience,
-    /// Whoever watched said so.
+    /// The observer said so.
     Stopped,
 }
 
@@ -87,7 +87,7 @@ const FORGETTING: f64 = 0.6;
 /// Steps for which counts are only collected.
 const FIRST_STEPS: usize = 4;
 
-/// After so many steps in doubt, one after the other, a machine is not asked again in this epoch.
+/// After so many steps in doubt, one after the other, a backend is not asked again in this epoch.
 const MOST_DOUBTS: usize = 4;
 
 /// Why learning stopped short.
@@ -165,15 +165,15 @@ impl<M: Learnable> State<M> {
         self.history.iter().reduce(|best, next| if next.valid > best.valid { next } else { best })
     }
 
-    /// Learns until the settings are content. `watch` is asked after every batch and after every epoch (then with the
-    /// state as it is between two epochs); it may stop the run. Gradients come from `machine`, validation from `judge`.
+    /// Learns until the settings are content. `observer` is asked after every batch and after every epoch (then with the
+    /// state as it is between two epochs); it may stop the run. Gradients come from `backend`, validation from `evaluator`.
     pub fn run<B: Engine<M>, J: Engine<M>>(
         &mut self,
         mut data: impl Source<M>,
         settings: &Settings,
-        machine: &B,
-        judge: &J,
-        watch: &mut dyn Observer<M>,
+        backend: &B,
+        evaluator: &J,
+        observer: &mut dyn Observer<M>,
     ) -> Result<Ended, LearnError> {
         settings.check()?;
         let (train, valid) = data.rows();
@@ -189,19 +189,19 @@ impl<M: Learnable> State<M> {
         if self.history.is_empty() {
             Arc::make_mut(&mut self.model).smooth_unseen(&unseen);
             self.best = Arc::clone(&self.model);
-            let valid = data.validate(&self.model, judge)?;
-            let train = evaluate(&*self.model, data.train(&self.model, 0)?, judge)?.mean;
+            let valid = data.validate(&self.model, evaluator)?;
+            let train = evaluate(&*self.model, data.train(&self.model, 0)?, evaluator)?.mean;
             self.memory = data.memory();
             self.history.push(Epoch { epoch: 0, train, valid });
-            if watch.epoch(self).is_break() {
+            if observer.epoch(self).is_break() {
                 return Ok(Ended::Stopped);
             }
         }
         let mut worker = Worker {
-            machine,
+            backend,
             ready: None,
             steps: match settings.optimiser {
-                Optimiser::Adam => machine.steps(&self.model, &unseen, settings)?,
+                Optimiser::Adam => backend.steps(&self.model, &unseen, settings)?,
                 Optimiser::Em => None,
             },
             expected: None,
@@ -215,7 +215,7 @@ impl<M: Learnable> State<M> {
             let mut next = self.clone();
             let epoch = self.epochs() + 1;
             let rows = data.train(&self.model, epoch)?;
-            let train = match next.epoch(epoch, (rows, &unseen), settings, &mut worker, watch)? {
+            let train = match next.epoch(epoch, (rows, &unseen), settings, &mut worker, observer)? {
                 Some(train) => train,
                 None => return Ok(Ended::Stopped),
             };
@@ -228,7 +228,7 @@ impl<M: Learnable> State<M> {
                     next.average = Arc::new(Some(averaged.to_vec()));
                 }
             }
-            let valid = data.validate(&candidate, judge)?;
+            let valid = data.validate(&candidate, evaluator)?;
             if !valid.is_finite() {
                 return Err(LearnError::ValidationNotFinite { epoch });
             }
@@ -238,7 +238,7 @@ impl<M: Learnable> State<M> {
             next.memory = data.memory();
             next.history.push(Epoch { epoch, train, valid });
             *self = next;
-            if watch.epoch(self).is_break() {
+            if observer.epoch(self).is_break() {
                 return Ok(Ended::Stopped);
             }
         }
@@ -252,7 +252,7 @@ impl<M: Learnable> State<M> {
         (data, unseen): (&Unique, &[UnseenStates]),
         settings: &Settings,
         worker: &mut Worker<'_, M, B>,
-        watch: &mut dyn Observer<M>,
+        observer: &mut dyn Observer<M>,
     ) -> Result<Option<f64>, LearnError> {
         let order = order(data, settings.seed, epoch);
         let batches = order.len().div_ceil(settings.batch_size);
@@ -287,7 +287,7 @@ impl<M: Learnable> State<M> {
                     rate: settings.rate(step, settings.epochs * batches),
                 })?;
             }
-            // While a machine is at work, the next batch is chosen.
+            // While a backend is at work, the next batch is chosen.
             if let Some(places) = rows_of.next() {
                 next.choose(data, places);
             }
@@ -322,7 +322,7 @@ impl<M: Learnable> State<M> {
                 train: sum / weight,
                 history: &self.history,
             };
-            if watch.batch(&progress).is_break() {
+            if observer.batch(&progress).is_break() {
                 return Ok(None);
             }
             std::mem::swap(&mut batch, &mut next);
@@ -334,7 +334,7 @@ impl<M: Learnable> State<M> {
         Ok(Some(sum / weight))
     }
 
-    /// What a machine has made of it.
+    /// What a backend has made of it.
     fn receive(&mut self, steps: &mut (dyn Steps<M> + '_)) -> Result<(), ModelError> {
         let Self { model, adam, average, .. } = self;
         steps.give(Arc::make_mut(model), Arc::make_mut(adam), Arc::make_mut(average))
@@ -351,17 +351,17 @@ impl<M: Learnable> State<M> {
         worker: &mut Worker<'_, M, B>,
     ) -> Result<f64, LearnError> {
         let not_finite = |what| LearnError::NotFinite { epoch, batch: number + 1, what };
-        let (codes, machine) = (batch.table.codes(), worker.machine);
+        let (codes, backend) = (batch.table.codes(), worker.backend);
         let Work { ready, stats, gradient, log_likelihood } = worker.work(&self.model)?;
         log_likelihood.resize(batch.weights.len(), 0.0);
-        self.model.refresh(machine, ready)?;
-        self.model.log_likelihood(machine, ready, codes, log_likelihood)?;
+        self.model.refresh(backend, ready)?;
+        self.model.log_likelihood(backend, ready, codes, log_likelihood)?;
         let total: f64 = log_likelihood.iter().zip(&batch.weights).map(|(log, weight)| log * weight).sum();
         if !total.is_finite() {
             return Err(not_finite("the log-likelihood"));
         }
         stats.clear();
-        self.model.accumulate(machine, ready, codes, &batch.weights, stats)?;
+        self.model.accumulate(backend, ready, codes, &batch.weights, stats)?;
         let step = (epoch - 1) * batches + number;
         match settings.optimiser {
             Optimiser::Adam => {
@@ -413,9 +413,9 @@ impl<M: Learnable> State<M> {
     }
 }
 
-/// Who makes the steps: the machine by itself, or the model with its help.
+/// Who makes the steps: the backend alone, or the model with its help.
 struct Worker<'a, M: Learnable, B: Engine<M>> {
-    machine: &'a B,
+    backend: &'a B,
     steps: Option<Box<dyn Steps<M> + 'a>>,
     ready: Option<Work<M, B>>,
     /// The expected counts so far, where there is an [`Optimiser::Em`].
@@ -434,7 +434,7 @@ impl<M: Learnable, B: Engine<M>> Worker<'_, M, B> {
     /// Made when it is needed for the first time.
     fn work(&mut self, model: &M) -> Result<&mut Work<M, B>, ModelError> {
         if self.ready.is_none() {
-            let ready = model.ready(self.machine)?;
+            let ready = model.ready(self.backend)?;
             let (stats, gradient) = (model.stats(&ready), vec![0.0; model.size()]);
             self.ready = Some(Work { ready, stats, gradient, log_likelihood: Vec::new() });
         }
@@ -445,7 +445,7 @@ impl<M: Learnable, B: Engine<M>> Worker<'_, M, B> {
     }
 }
 
-/// Someone who watches the learning, and may stop it.
+/// Someone who is told how learning goes, and may stop it.
 pub trait Observer<M> {
     /// After a batch.
     fn batch(&mut self, progress: &Progress<'_>) -> ControlFlow<()> {

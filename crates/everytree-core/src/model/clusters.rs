@@ -75,7 +75,7 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
     responsibilities
 }
 
-/// Rows to begin with: the first by chance, every other the more probable the more cells it has unlike the nearest before.
+/// Rows to begin with: the first at random, every other the more probable the more cells it has unlike the nearest before.
 fn first_rows(data: &Unique, variables: usize, clusters: usize, seed: u64) -> Vec<usize> {
     let mut rng = stream(seed, "clusters", clusters as u64);
     let codes = data.table.codes();

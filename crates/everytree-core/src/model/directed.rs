@@ -44,7 +44,7 @@ pub struct Directed {
     parameters: Vec<f64>,
 }
 
-/// A [`Directed`] made ready for a machine.
+/// A [`Directed`] ready for a backend.
 pub struct DirectedReady<B: Backend> {
     pub(super) tables: Tables,
     prepared: B::Prepared,

@@ -69,8 +69,8 @@ pub enum ModelError {
     /// A mixture of nothing.
     #[error("a mixture needs at least one component")]
     NoComponents,
-    /// A share that is none.
-    #[error("a component has the share {0}; shares are positive")]
+    /// A mixing weight that is none.
+    #[error("a component has the mixing weight {0}; mixing weights are positive")]
     Share(f64),
     /// Components over different variables.
     #[error("the components of a mixture have different variables")]

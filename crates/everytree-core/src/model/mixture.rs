@@ -21,7 +21,7 @@ pub struct Mixture<M> {
     log_weights: Vec<f64>,
 }
 
-/// A [`Mixture`] made ready for a machine.
+/// A [`Mixture`] ready for a backend.
 pub struct MixtureReady<R> {
     components: Vec<R>,
     /// Logarithms of the mixing weights, which add up to 1.

@@ -383,7 +383,7 @@ fn check_probabilities(p: &[f64], expected: f64, what: impl Fn() -> String) -> R
     Ok(())
 }
 
-/// A [`Moat`] made ready for a machine.
+/// A [`Moat`] ready for a backend.
 pub struct MoatReady<B: Backend> {
     pub(super) margins: Vec<Margin>,
     pub(super) tables: Tables,

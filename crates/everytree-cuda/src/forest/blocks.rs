@@ -609,15 +609,15 @@ impl Look {
 
 impl Part<'_> {
     /// Where all of its memory lies.
-    fn places<T: CudaReal>(&mut self, machine: &Cuda<T>) -> Vec<u64> {
+    fn places<T: CudaReal>(&mut self, gpu: &Cuda<T>) -> Vec<u64> {
         let Share { q, g, pivots, inverses, small, zs, lifts, panels } = &mut *self.share;
         let all = [q, g, pivots, inverses, lifts].into_iter().chain(small).chain(zs).chain(panels);
-        all.map(|memory| memory.place(machine)).collect()
+        all.map(|memory| memory.place(gpu)).collect()
     }
 
     /// Room for what is made on the way there.
-    fn reserve_forward<T: CudaReal>(&mut self, machine: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
-        let (stream, count, p) = (&machine.stream, self.count, shape.p);
+    fn reserve_forward<T: CudaReal>(&mut self, gpu: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
+        let (stream, count, p) = (&gpu.stream, self.count, shape.p);
         let real = size_of::<T>();
         let Share { q, pivots, inverses, small: [green, up, down, leaves], panels, .. } = &mut *self.share;
         let squares = shape.blocks() * B * B;
@@ -637,8 +637,8 @@ impl Part<'_> {
     }
 
     /// And in the backward pass.
-    fn reserve_backward<T: CudaReal>(&mut self, machine: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
-        let (stream, count, p) = (&machine.stream, self.count, shape.p);
+    fn reserve_backward<T: CudaReal>(&mut self, gpu: &Cuda<T>, shape: &Shape) -> Result<(), CudaError> {
+        let (stream, count, p) = (&gpu.stream, self.count, shape.p);
         let real = size_of::<T>();
         let Share { g, zs: [z_out, z_in], lifts, panels: [_, entries, columns], .. } = &mut *self.share;
         let parts = p.div_ceil(at_once::<T>()) * B * B;
@@ -657,12 +657,12 @@ impl Part<'_> {
     }
 
     /// Where that of a block lies: those of all rows together.
-    fn of_block<T: CudaReal>(&mut self, machine: &Cuda<T>, block: usize) -> Result<[u64; 4], CudaError> {
+    fn of_block<T: CudaReal>(&mut self, gpu: &Cuda<T>, block: usize) -> Result<[u64; 4], CudaError> {
         let mut places = [0; 4];
         for ((place, memory), size) in
             places.iter_mut().zip(&mut self.share.small).zip([B * B, B * B, B * B, B])
         {
-            let base = memory.reserve(&machine.stream, 0)?;
+            let base = memory.reserve(&gpu.stream, 0)?;
             *place = base + (block * self.count * size * size_of::<T>()) as u64;
         }
         Ok(places)

@@ -27,7 +27,7 @@ pub(super) struct Small {
 impl Small {
     /// None where they do not fit, or blocks are faster.
     pub fn new<T: CudaReal>(
-        machine: &Cuda<T>,
+        gpu: &Cuda<T>,
         directed: bool,
         n: usize,
         size: usize,
@@ -41,7 +41,7 @@ impl Small {
         let name = name[usize::from(directed)];
         let beside = threads / 32 + if directed { 2 } else { 1 };
         let bytes = (size * (size | 1) + beside * size) * size_of::<T>() + 2 * n;
-        let at_once = machine.thread_blocks(name, threads, bytes)?;
+        let at_once = gpu.thread_blocks(name, threads, bytes)?;
         Ok(at_once.map(|at_once| Self { threads, bytes, name, at_once }))
     }
 

@@ -10,7 +10,7 @@
 
 // log π p(row) of one component: forest over that of the weights, and margins where there are any. One warp a row.
 extern "C" __global__ void row_likelihoods(
-    double *joint, const double *logs, const double *log_prior, const double *log_p, const double *log_share, const u16 *states,
+    double *joint, const double *logs, const double *log_prior, const double *log_p, const double *log_weight, const u16 *states,
     const int *places, int n, int rows) {
     int row = blockIdx.x * blockDim.y + threadIdx.y;
     if (row >= rows) return;
@@ -20,15 +20,15 @@ extern "C" __global__ void row_likelihoods(
         for (int v = threadIdx.x; v < n; v += 32) sum += log_p[own[v]];
         for (int lane = 16; lane > 0; lane >>= 1) sum += __shfl_xor_sync(ALL, sum, lane);
     }
-    if (threadIdx.x == 0) joint[row] = logs[row] - *log_prior + sum + *log_share;
+    if (threadIdx.x == 0) joint[row] = logs[row] - *log_prior + sum + *log_weight;
 }
 
 // The logarithms of shares, which add up to 1, from those up to a factor. One thread.
-extern "C" __global__ void normalise_shares(double *log_shares, const double *parameters, int components) {
+extern "C" __global__ void normalise_weights(double *log_weights, const double *parameters, int components) {
     double most = -1e308, sum = 0;
     for (int k = 0; k < components; k++) most = fmax(most, parameters[k]);
     for (int k = 0; k < components; k++) sum += exp(parameters[k] - most);
-    for (int k = 0; k < components; k++) log_shares[k] = parameters[k] - most - log(sum);
+    for (int k = 0; k < components; k++) log_weights[k] = parameters[k] - most - log(sum);
 }
 
 // The log-likelihood of every row, and what of its weight belongs to each component. joint and parts: components × rows.
@@ -95,10 +95,10 @@ extern "C" __global__ void keep_prior(double *log_prior, const double *logs, dou
 }
 
 // Derivatives by the logarithms of the shares. One thread.
-extern "C" __global__ void shares_gradient(double *gradient, const double *told, const double *log_shares, int components) {
+extern "C" __global__ void weights_gradient(double *gradient, const double *told, const double *log_weights, int components) {
     double total = 0;
     for (int k = 0; k < components; k++) total += told[SHARES + k];
-    for (int k = 0; k < components; k++) gradient[k] = told[SHARES + k] - total * exp(log_shares[k]);
+    for (int k = 0; k < components; k++) gradient[k] = told[SHARES + k] - total * exp(log_weights[k]);
 }
 
 // Components are drawn towards their mean.

@@ -19,26 +19,26 @@ fn problem(kind: Kind, states: &[usize], rows: usize, decades: f64, seed: u64) -
     (tables, codes.collect())
 }
 
-/// log F and counts of all rows on a machine.
+/// log F and counts of all rows on a gpu.
 fn run<M: Backend>(
-    machine: &M,
+    gpu: &M,
     tables: &Tables,
     codes: &[u16],
     weights: &[f64],
 ) -> Result<(Vec<f64>, Counts, usize), String> {
     let words = |error: everytree_core::forest::ForestError| error.to_string();
     let n = tables.variables();
-    let prepared = machine.prepare(tables);
-    let mut trace = machine.trace();
+    let prepared = gpu.prepare(tables);
+    let mut trace = gpu.trace();
     let mut logs = vec![0.0; weights.len()];
     let codes = Codes::new(codes, n).map_err(|error| error.to_string())?;
     // On a thread that has never seen the device: the door is open to all of them.
     let summary = std::thread::scope(|scope| {
-        scope.spawn(|| machine.forward(&prepared, codes, &mut trace, &mut logs)).join().expect("no panic")
+        scope.spawn(|| gpu.forward(&prepared, codes, &mut trace, &mut logs)).join().expect("no panic")
     });
     let summary = summary.map_err(words)?;
     let mut counts = Counts::new(tables);
-    machine.backward(&prepared, &mut trace, weights, &mut counts).map_err(words)?;
+    gpu.backward(&prepared, &mut trace, weights, &mut counts).map_err(words)?;
     Ok((logs, counts, summary.recomputed))
 }
 
@@ -138,11 +138,11 @@ fn learned<M: Engine<Mixture<Component>>, J: Engine<Mixture<Component>>>(
     start: &Mixture<Component>,
     data: Data<'_>,
     settings: &Settings,
-    machine: &M,
+    gpu: &M,
     judge: &J,
 ) -> Result<State<Mixture<Component>>, String> {
     let mut state = State::new(start.clone());
-    state.run(data, settings, machine, judge, &mut ()).map_err(|error| error.to_string())?;
+    state.run(data, settings, gpu, judge, &mut ()).map_err(|error| error.to_string())?;
     Ok(state)
 }
 

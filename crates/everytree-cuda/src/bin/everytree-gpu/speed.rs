@@ -19,9 +19,9 @@ const PUBLISHED: [(usize, usize, f64); 7] = [
 ];
 
 /// All sizes, or one: whole steps of both families, from a batch to new parameters.
-pub fn bench(machine: &Cuda<f32>, only: Option<usize>) -> Result<(), String> {
-    let rate = machine.gemm_rate(8192, 10).map_err(|error| error.to_string())?;
-    println!("# {}, matrix product of 8192 in f32: {:.1} TFLOP/s", machine.name(), rate / 1e12);
+pub fn bench(gpu: &Cuda<f32>, only: Option<usize>) -> Result<(), String> {
+    let rate = gpu.gemm_rate(8192, 10).map_err(|error| error.to_string())?;
+    println!("# {}, matrix product of 8192 in f32: {:.1} TFLOP/s", gpu.name(), rate / 1e12);
     println!("family,n,batch,step_ms,published_ms,times_faster,floor_ms,floor_share,share_of_gemm");
     let mut sizes: Vec<_> = PUBLISHED.into_iter().chain([(500, 256, f64::NAN)]).collect();
     if let Some(only) = only {
@@ -32,7 +32,7 @@ pub fn bench(machine: &Cuda<f32>, only: Option<usize>) -> Result<(), String> {
     }
     for (n, batch, published) in sizes {
         for family in [Family::Moat, Family::Directed] {
-            let time = step(machine, family, n, batch)?;
+            let time = step(gpu, family, n, batch)?;
             // Operations of rows: n³ a row, 2n³ in the directed family.
             let cubes = if family == Family::Moat { 1.0 } else { 2.0 };
             let work = cubes * (n as f64).powi(3) * batch as f64;
@@ -54,7 +54,7 @@ pub fn bench(machine: &Cuda<f32>, only: Option<usize>) -> Result<(), String> {
 
 /// Does something with the steps of a made-up batch: what is handed over makes one.
 fn with_steps<T: CudaReal, X>(
-    machine: &Cuda<T>,
+    gpu: &Cuda<T>,
     family: Family,
     n: usize,
     batch: usize,
@@ -65,7 +65,7 @@ fn with_steps<T: CudaReal, X>(
     let train = table(&states, batch, 1).unique();
     let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
     let model = start.model(&states, &train, 1, 1).map_err(words)?;
-    let mut steps = machine
+    let mut steps = gpu
         .steps(&model, &[], &Settings::paper(n))
         .map_err(words)?
         .ok_or("the device does not know this family")?;
@@ -83,8 +83,8 @@ fn with_steps<T: CudaReal, X>(
 }
 
 /// The time of a step, in seconds: the fastest of several runs of some.
-fn step<T: CudaReal>(machine: &Cuda<T>, family: Family, n: usize, batch: usize) -> Result<f64, String> {
-    with_steps(machine, family, n, batch, |step| {
+fn step<T: CudaReal>(gpu: &Cuda<T>, family: Family, n: usize, batch: usize) -> Result<f64, String> {
+    with_steps(gpu, family, n, batch, |step| {
         let mut best = f64::INFINITY;
         for _ in 0..6 {
             const SOME: u32 = 4;
@@ -99,15 +99,15 @@ fn step<T: CudaReal>(machine: &Cuda<T>, family: Family, n: usize, batch: usize) 
 }
 
 /// Where the time of a step goes: every kernel, and matrix products by their sizes.
-pub fn profile(machine: &Cuda<f32>, n: usize, batch: usize) -> Result<(), String> {
+pub fn profile(gpu: &Cuda<f32>, n: usize, batch: usize) -> Result<(), String> {
     println!("family,n,batch,work,times,milliseconds");
     for family in [Family::Moat, Family::Directed] {
-        let of_step = step(machine, family, n, batch)?;
+        let of_step = step(gpu, family, n, batch)?;
         println!("{family:?},{n},{batch},a whole step,1,{:.3}", of_step * 1e3);
-        let found = with_steps(machine, family, n, batch, |step| {
+        let found = with_steps(gpu, family, n, batch, |step| {
             step()?;
             step()?;
-            let (done, found) = machine.timed(step).map_err(|error| error.to_string())?;
+            let (done, found) = gpu.timed(step).map_err(|error| error.to_string())?;
             done.map(|()| found)
         })?;
         for Timed { name, times, seconds } in found {
