@@ -11,6 +11,17 @@ use everytree_core::infer::{Effort, Estimate, Evidence, InferError, Inference};
 use rayon::prelude::*;
 
 /// How surprising the rows of a table are, and their cells given the others: `−log p`, in nats.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let surprisal = model.scoring().surprisal(&data)?;
+/// let oddest = (0..40).max_by(|a, b| surprisal.rows[*a].total_cmp(&surprisal.rows[*b]));
+/// assert!(oddest.is_some());
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Surprisal {

@@ -138,6 +138,13 @@ impl fmt::Display for Dataset {
 }
 
 /// What a missing cell of a table to learn from is.
+///
+/// ```
+/// use everytree::{MissingValues, ReadOptions};
+///
+/// let options = ReadOptions::default().missing(MissingValues::Marginalise);
+/// assert_eq!(options.missing, MissingValues::Marginalise);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MissingValues {
@@ -198,6 +205,16 @@ impl Default for ReadOptions {
 }
 
 /// What there was in a table that was read.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("t.csv");
+/// # std::fs::write(&path, "a,b\n1,x\n2,y\n")?;
+/// let opened = everytree::ReadOptions::default().open_all(&[path.as_path().into()], 1)?;
+/// assert_eq!(opened.datasets[0].rows(), 2);
+/// assert!(opened.notices.is_empty() && opened.ignored[0].is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Opened {

@@ -7,6 +7,16 @@ use everytree_core::model::{Component, Learnable};
 use everytree_core::spanning::Kind;
 
 /// An edge and what it is worth.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let edge = &model.edges()?[0];
+/// assert!(edge.probability > 0.9 && !edge.directed);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Edge {
@@ -129,6 +139,16 @@ fn edges_of(model: &Model, probabilities: &[f64], weights: &[f64]) -> Vec<Edge> 
 }
 
 /// An edge that a tree may have, by the names of its columns; a root has no parent.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let answer = model.query().no_targets().edges(true).run()?;
+/// assert_eq!(answer.edges.unwrap().edges[0].to, "cough");
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TreeEdge {

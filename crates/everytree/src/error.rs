@@ -34,6 +34,16 @@ pub struct Error {
 }
 
 /// The kinds of mistakes, stable across versions.
+///
+/// ```
+/// use everytree::{ErrorCode, Fit};
+///
+/// # let data = everytree::Dataset::from_columns([("a", vec![Some("x"); 4]), ("b", vec![Some("1"); 4])])?;
+/// let error = Fit::new().family("oak").run(&data).unwrap_err();
+/// assert_eq!(error.code(), ErrorCode::InvalidOption);
+/// assert_eq!(error.code().as_str(), "invalid-option");
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorCode {

@@ -180,6 +180,13 @@ macro_rules! with_evidence {
 pub(crate) use with_evidence;
 
 /// Are the values of a column 0 and 1, or false and true?
+///
+/// ```
+/// let data = everytree::Dataset::from_columns([("a", vec![Some("0"), Some("1")]), ("b", vec![Some("x"), Some("y")])])?;
+/// assert!(everytree::yes_or_no(&data.schema().variables[0]));
+/// assert!(!everytree::yes_or_no(&data.schema().variables[1]));
+/// # Ok::<(), everytree::Error>(())
+/// ```
 pub fn yes_or_no(variable: &Variable) -> bool {
     match &variable.states {
         States::Booleans(_) => true,

@@ -16,6 +16,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const OPERATIONS: f64 = 3e8;
 
 /// How missing cells are filled.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// use everytree::ImputeMethod;
+/// let incomplete = Dataset::from_columns([("smoker", vec![Some("no")]), ("cough", vec![None])])?;
+/// let drawn = model.imputation().method(ImputeMethod::Sample).seed(1).run(&incomplete)?;
+/// assert!(drawn.is_complete());
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImputeMethod {
@@ -71,6 +83,17 @@ struct IncompleteRow {
 }
 
 /// One filled cell.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let incomplete = Dataset::from_columns([("smoker", vec![Some("no")]), ("cough", vec![None])])?;
+/// let cell = model.imputation().cells(&incomplete)?.cells[0];
+/// assert_eq!(model.schema().variables[cell.variable].label(cell.state), "no");
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ImputedCell {
@@ -85,6 +108,17 @@ pub struct ImputedCell {
 }
 
 /// What fills the missing cells of a table.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let incomplete = Dataset::from_columns([("smoker", vec![Some("no"), None]), ("cough", vec![None, None])])?;
+/// let imputed = model.imputation().cells(&incomplete)?;
+/// assert_eq!((imputed.rows, imputed.incomplete_rows, imputed.cells.len()), (2, 2, 3));
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ImputedCells {

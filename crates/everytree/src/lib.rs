@@ -2,7 +2,7 @@
 //!
 //! From a table to a model, and to everything that can be asked of it:
 //!
-//! ```
+//! ```standalone_crate
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
 //! # std::env::set_current_dir(&folder)?;

@@ -266,6 +266,16 @@ impl fmt::Display for Model {
 }
 
 /// Single figures about a model: exact where all rows can be enumerated, else with a standard error.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let entropy = model.figures().tolerance(0.01).entropy()?;
+/// assert!(entropy.value < 2.0 * std::f64::consts::LN_2);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Figures<'m> {
     model: &'m Model,

@@ -33,6 +33,16 @@ pub struct MostProbable<'m> {
 with_evidence!(MostProbable);
 
 /// One of the most probable rows.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let row = &model.most_probable(1).run()?[0];
+/// assert!(row.proven && row.log_p > -1.0);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ProbableRow {

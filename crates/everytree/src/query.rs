@@ -220,6 +220,17 @@ fn among_observed(value: Estimate, missing: Option<&Estimate>) -> Estimate {
 }
 
 /// The answer to a [`Query`]. It prints as a table.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let answer = model.query().given("smoker", "no")?.run()?;
+/// assert_eq!(answer.values.len(), 2); // both values of "cough"
+/// assert!(answer.log_evidence.value < 0.0);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Answer {
@@ -242,6 +253,16 @@ pub struct Answer {
 }
 
 /// The probability of one value of a column.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let answer = model.query().target("cough")?.run()?;
+/// assert_eq!((answer.values[0].variable.as_str(), answer.values[0].value.as_str()), ("cough", "no"));
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ValueAnswer {
@@ -256,6 +277,16 @@ pub struct ValueAnswer {
 }
 
 /// The edges of the tree, given the evidence.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let answer = model.query().no_targets().edges(true).run()?;
+/// println!("{}", answer.edges.unwrap()); // a table
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EdgeAnswer {

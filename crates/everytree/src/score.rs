@@ -19,6 +19,17 @@ const CHUNK: usize = 2048;
 const DEVICE_CHUNK: usize = 1 << 15;
 
 /// What becomes of a label that a model does not know.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// use everytree::Unknown;
+/// let scoring = model.scoring().unknown(Unknown::Unobserved);
+/// assert_eq!(scoring.run(&data)?.log_likelihoods.len(), 40);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unknown {
@@ -64,6 +75,17 @@ impl fmt::Debug for Scoring<'_> {
 }
 
 /// How likely the rows of a table are. It prints as mean and standard error.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let score = model.score(&data)?;
+/// assert_eq!(score.log_likelihoods.len(), 40);
+/// assert!(score.to_string().ends_with("nats a row"));
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Score {
@@ -82,6 +104,16 @@ impl fmt::Display for Score {
 }
 
 /// What there was in a table that was streamed.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let streamed = model.scoring().stream(&data, &mut |_| Ok(()))?;
+/// assert_eq!((streamed.rows, streamed.incomplete), (40, 0));
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Streamed {

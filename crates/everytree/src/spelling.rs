@@ -1,6 +1,12 @@
 //! How options are spelled: in Rust as fields, on the command line as flags, in Python as keywords.
 
 /// The language of whoever reads a message.
+///
+/// ```
+/// use everytree::{Spelling, spelled};
+///
+/// assert_eq!(spelled("raise `max_states`", Spelling::Keywords), "raise max_states");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spelling {
     /// `` `max_states` ``, as the messages of this library have it.

@@ -3,6 +3,13 @@
 use everytree_core::data::scan::Notice;
 
 /// A notice in words.
+///
+/// ```
+/// use everytree_core::data::scan::Notice;
+///
+/// let notice = Notice::Missing { cells: 3, columns: 1 };
+/// assert_eq!(everytree::say(&notice), "3 missing cells in 1 column: \"missing\" is one more state there");
+/// ```
 pub fn say(notice: &Notice) -> String {
     match notice {
         Notice::Binned { column, numbers, or_more, bins } => {
@@ -29,6 +36,10 @@ pub fn say(notice: &Notice) -> String {
 }
 
 /// A number with its thousands apart.
+///
+/// ```
+/// assert_eq!(everytree::count(291_326), "291,326");
+/// ```
 pub fn count(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -42,6 +53,11 @@ pub fn count(number: usize) -> String {
 }
 
 /// So many of these.
+///
+/// ```
+/// assert_eq!(everytree::plural(1, "row"), "1 row");
+/// assert_eq!(everytree::plural(2000, "row"), "2,000 rows");
+/// ```
 pub fn plural(number: usize, what: &str) -> String {
     format!("{} {what}{}", count(number), if number == 1 { "" } else { "s" })
 }

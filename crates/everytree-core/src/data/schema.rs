@@ -69,6 +69,14 @@ impl States {
 }
 
 /// A column: its name, its states, and whether "missing" is one more of them (the last).
+///
+/// ```
+/// use everytree_core::data::{States, Variable};
+///
+/// let states = States::Texts(vec!["no".into(), "yes".into()]);
+/// let smoker = Variable { name: "smoker".into(), states, missing: true };
+/// assert_eq!(smoker.labels(), ["no", "yes", ""]); // the last one for missing cells
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variable {
     /// The name of the column.
@@ -144,6 +152,14 @@ impl Variable {
 }
 
 /// The columns of a table.
+///
+/// ```
+/// use everytree_core::data::Schema;
+///
+/// let schema = Schema::anonymous(&[2, 3]);
+/// assert_eq!(schema.position("x1"), Some(1));
+/// assert_eq!(schema.states(), [2, 3]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schema {
     /// In the order of the codes of a row.

@@ -14,6 +14,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Everything that is needed to go on as if nothing had happened.
+///
+/// ```
+/// use everytree_core::file::Checkpoint;
+///
+/// assert!(Checkpoint::from_bytes(b"not a checkpoint").is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     /// Of the learning; something is under way.

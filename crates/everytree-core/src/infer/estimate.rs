@@ -3,6 +3,13 @@
 use serde::Serialize;
 
 /// A number, and how far it may be off.
+///
+/// ```
+/// use everytree_core::infer::Estimate;
+///
+/// let exact = Estimate { value: 0.25, standard_error: 0.0 };
+/// assert_eq!(exact.value, 0.25);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// The value.

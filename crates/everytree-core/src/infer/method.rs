@@ -6,6 +6,12 @@ use crate::model::Density;
 use serde::Serialize;
 
 /// How posteriors are found.
+///
+/// ```
+/// use everytree_core::infer::Method;
+///
+/// assert_eq!(Method::BlockGibbs.as_str(), "block-gibbs");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {

@@ -23,6 +23,13 @@ const WORTH: f64 = 64.0;
 const LARGEST_POOL: usize = 512;
 
 /// How rows were drawn.
+///
+/// ```
+/// use everytree_core::infer::Drawn;
+///
+/// let how = Drawn::FromPools { pool: 64, effective: 12.5 };
+/// assert_ne!(how, Drawn::Exactly);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Drawn {
     /// Exactly from the distribution, independently.

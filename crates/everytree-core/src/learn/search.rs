@@ -39,6 +39,13 @@ fn one() -> HowMany {
 const FIRST_HIDDEN: usize = 2;
 
 /// One fit.
+///
+/// ```
+/// use everytree_core::learn::Trial;
+///
+/// let trial = Trial { grouping: 0, components: 4, hidden: 1, pilot: false };
+/// assert_eq!(trial.components, 4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// Which grouping of the plan.
@@ -54,6 +61,14 @@ pub struct Trial {
 }
 
 /// What came out of it.
+///
+/// ```
+/// use everytree_core::learn::{Trial, TrialResult};
+///
+/// let trial = Trial { grouping: 0, components: 4, hidden: 1, pilot: false };
+/// let result = TrialResult { trial, valid: -5.25, best_epoch: 7, epochs: 13 };
+/// assert!(result.best_epoch <= result.epochs);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialResult {
     /// What was tried.

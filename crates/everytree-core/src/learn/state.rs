@@ -23,6 +23,13 @@ pub struct Data<'a> {
 }
 
 /// One epoch as it went.
+///
+/// ```
+/// use everytree_core::learn::Epoch;
+///
+/// let start = Epoch { epoch: 0, train: -5.0, valid: -5.25 };
+/// assert!(start.valid < start.train);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Epoch {
     /// From 1; 0 is the initialisation.
@@ -55,6 +62,13 @@ pub struct State<M> {
 }
 
 /// Where learning stands within an epoch.
+///
+/// ```
+/// use everytree_core::learn::Progress;
+///
+/// let half = Progress { epoch: 1, epochs: 10, rows: 500, of_rows: 1000, train: -5.0, history: &[] };
+/// assert_eq!(2 * half.rows, half.of_rows);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// The epoch under way, from 1.

@@ -23,6 +23,14 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// How the joint table of two variables is parameterised.
+///
+/// ```
+/// use everytree_core::model::{Moat, Pairs};
+///
+/// let moat = Moat::random(vec![3, 3], Pairs::Sinkhorn, 0)?;
+/// assert_eq!(moat.pairs(), Pairs::Sinkhorn);
+/// # Ok::<(), everytree_core::model::ModelError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairs {

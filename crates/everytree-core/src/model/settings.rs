@@ -31,6 +31,12 @@ pub struct Settings {
 }
 
 /// How a step is made from what the rows of a mini-batch say.
+///
+/// ```
+/// use everytree_core::model::Optimiser;
+///
+/// assert_eq!(Optimiser::default(), Optimiser::Adam);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Optimiser {
@@ -158,6 +164,12 @@ pub enum SettingsError {
 }
 
 /// How many components a mixture has, or states a hidden variable.
+///
+/// ```
+/// use everytree_core::model::HowMany;
+///
+/// assert_eq!(HowMany::UpTo(64).most(), 64);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HowMany {

@@ -114,6 +114,12 @@ fn of_columns(schema: &Schema, table: &Table, columns: &[usize], rows: &[usize])
 }
 
 /// A way to group columns, in words.
+///
+/// ```
+/// # let data = everytree::Dataset::from_columns([("a", vec![Some("x"); 4]), ("b", vec![Some("1"); 4])])?;
+/// assert_eq!(everytree::grouping_in_words(data.schema(), &[]), "single columns");
+/// # Ok::<(), everytree::Error>(())
+/// ```
 pub fn grouping_in_words(schema: &Schema, groups: &[Vec<usize>]) -> String {
     match groups {
         [] => "single columns".to_owned(),

@@ -48,6 +48,16 @@ pub struct Fit {
 }
 
 /// How a fit ended.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let fitted = Fit::new().epochs(2).run_with(&data, &mut ())?;
+/// assert_eq!(fitted.report.stopped.as_str(), "done");
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stopped {
@@ -77,6 +87,17 @@ impl Stopped {
 }
 
 /// A model, and how it came about.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let fitted = Fit::new().epochs(2).run_with(&data, &mut ())?;
+/// assert!(fitted.failure.is_none());
+/// assert_eq!(fitted.model, model);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fitted {
@@ -89,6 +110,17 @@ pub struct Fitted {
 }
 
 /// How a fit went. Log-likelihoods are means over rows, in nats, in f64.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let report = Fit::new().epochs(2).run_with(&data, &mut ())?.report;
+/// assert_eq!((report.epochs, report.train.rows, report.valid.rows), (2, 36, 4));
+/// assert!(report.train_ll > -1.0);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FitReport {

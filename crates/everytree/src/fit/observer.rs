@@ -61,6 +61,11 @@ pub trait Observer {
 impl Observer for () {}
 
 /// The rows of a fit.
+///
+/// ```
+/// let rows = everytree::FitRows::new(90, 10, None, Some(0));
+/// assert_eq!(rows.held_out, Some(0)); // by seed 0
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FitRows {

@@ -105,6 +105,13 @@ impl Default for FitOptions {
 }
 
 /// Where learning begins.
+///
+/// ```
+/// use everytree::{FitOptions, Init};
+///
+/// let mut options = FitOptions::default();
+/// options.init = Init::Random;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Init {
@@ -116,6 +123,12 @@ pub enum Init {
 }
 
 /// The precision of gradients; whatever is shown is evaluated in `f64`.
+///
+/// ```
+/// use everytree::{Fit, Precision};
+///
+/// assert_eq!(Fit::new().precision(Precision::F64).options().precision.name(), "f64");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
@@ -139,6 +152,13 @@ impl Precision {
 /// Which columns are modelled jointly, exact over all their combinations.
 ///
 /// In JSON: `"none"`, `"auto"`, a pattern, or a list of patterns and of lists of names.
+///
+/// ```
+/// use everytree::{BlockOptions, Fit};
+///
+/// let fit = Fit::new().blocks(BlockOptions::auto());
+/// assert!(fit.options().blocks.auto);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockOptions {
@@ -149,6 +169,14 @@ pub struct BlockOptions {
 }
 
 /// Columns of one block.
+///
+/// ```
+/// use everytree::{BlockOptions, ColumnGroup, Fit};
+///
+/// let mut blocks = BlockOptions::default();
+/// blocks.groups.push(ColumnGroup::Pattern("colour_*".to_owned()));
+/// assert_eq!(Fit::new().blocks(blocks).options().blocks.groups.len(), 1);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum ColumnGroup {
