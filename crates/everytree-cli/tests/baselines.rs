@@ -2,18 +2,16 @@
 
 mod program;
 
-use program::{everytree, json, text};
+use program::{Chance, everytree, json, text};
 use std::fs;
 use std::path::Path;
 
 /// Three columns that follow each other, and one that is another's copy most of the time.
-fn table(rows: usize, mut state: u32) -> String {
+fn table(rows: usize, seed: u32) -> String {
+    let mut chance = Chance(seed);
     let mut text = String::from("colour,size,price,copy\n");
     for _ in 0..rows {
-        let mut next = |n: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 16) % n
-        };
+        let mut next = |n: u32| chance.next(n);
         let colour = next(3);
         let size = if next(4) == 0 { next(3) } else { colour };
         let price = if next(5) == 0 { next(2) } else { u32::from(size > 0) };

@@ -2,19 +2,16 @@
 
 mod program;
 
-use program::{everytree, json, text};
+use program::{Chance, everytree, json, text};
 use std::fs;
 use std::path::Path;
 
 /// Colours taken apart into three columns of which one is 1, a size that follows the colour, and a price that follows the size.
 fn table(rows: usize, hole: u32) -> String {
     let mut text = String::from("color_red,color_green,color_blue,size,price\n");
-    let mut state = 4321u32;
+    let mut chance = Chance(4321);
     for _ in 0..rows {
-        let mut next = |n: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 16) % n
-        };
+        let mut next = |n: u32| chance.next(n);
         let color = next(3);
         let size = if next(4) == 0 { next(3) } else { color };
         let price = if next(5) == 0 { next(2) } else { u32::from(size > 0) };

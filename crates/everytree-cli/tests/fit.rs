@@ -3,7 +3,7 @@
 mod program;
 
 use everytree_core::file::{Checkpoint, ModelFile};
-use program::{command, everytree, json};
+use program::{Chance, command, everytree, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,12 +12,9 @@ use std::time::{Duration, Instant};
 /// A table of words, numbers, truth values and gaps, with dependencies.
 fn table(rows: usize) -> String {
     let mut text = String::from("weather,visits,ill,ward\n");
-    let mut state = 12345u32;
+    let mut chance = Chance(12345);
     for _ in 0..rows {
-        let mut next = |n: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 16) % n
-        };
+        let mut next = |n: u32| chance.next(n);
         let rain = next(3);
         let visits = (rain + next(2)) % 4;
         let ill = next(10) < 2 + 2 * visits;

@@ -24,3 +24,14 @@ pub fn text(output: &Output) -> String {
 pub fn json(output: &Output) -> Value {
     serde_json::from_str(&text(output)).unwrap()
 }
+
+/// Numbers for made-up tables, the same on every machine.
+pub struct Chance(pub u32);
+
+impl Chance {
+    /// A number below n.
+    pub fn next(&mut self, n: u32) -> u32 {
+        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (self.0 >> 16) % n
+    }
+}

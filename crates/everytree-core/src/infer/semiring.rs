@@ -4,6 +4,7 @@
 //! distributions; what comes out is then no probability either, but it can count spanning trees. The answer takes a
 //! determinant per completion of the evidence: this is for small models and for theorems, not for data.
 
+use crate::util::triangle::{self, pair as edge};
 use num_traits::Num;
 
 /// A model over a field: weights of edges, and tables of variables and of pairs.
@@ -32,11 +33,6 @@ pub struct FieldModel<F> {
     pairs: Vec<Vec<F>>,
 }
 
-/// The place of edge {u, v}, u < v, in the order (0, 1), (0, 2), (1, 2), (0, 3), …
-fn edge(u: usize, v: usize) -> usize {
-    v * (v - 1) / 2 + u
-}
-
 impl<F: Num + Clone> FieldModel<F> {
     /// From weights, tables of single variables, and tables of pairs (row by row, the lower variable first). Edges are in
     /// the order (0, 1), (0, 2), (1, 2), (0, 3), …
@@ -45,7 +41,7 @@ impl<F: Num + Clone> FieldModel<F> {
     /// When there are not as many weights and pairs as there are edges, or a table has not one entry per pair of states.
     pub fn new(weights: Vec<F>, singles: Vec<Vec<F>>, pairs: Vec<Vec<F>>) -> Self {
         let n = singles.len();
-        let edges = n * n.saturating_sub(1) / 2;
+        let edges = triangle::pairs(n);
         assert!(
             weights.len() == edges && pairs.len() == edges,
             "one weight and one table for each of {edges} edges"

@@ -8,6 +8,7 @@ use super::kernel::{Factors, Kernel, Route, Scratch, Sink, Source, numbers, numb
 use super::rates::{self, Kind, RateError, check_vertices, exponent_of, find_bad, scales};
 use super::sweep::sweep_surely;
 use crate::util::Pool;
+use crate::util::triangle::mirror;
 use pulp::Simd;
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
@@ -379,32 +380,6 @@ impl<T: Real> Products<'_, '_, T> {
             let marginal = rate.times(a).times(b).times(*to);
             *to = if marginal > T::default() { marginal } else { T::default() };
         }
-    }
-}
-
-/// Copies what is below the diagonal to above it, in tiles of 4 × 4.
-fn mirror<T: Real>(n: usize, matrix: &mut [T]) {
-    let whole = n / 4 * 4;
-    for top in (0..whole).step_by(4) {
-        for left in (0..=top).step_by(4) {
-            let mut tile = [[T::default(); 4]; 4];
-            for (x, row) in tile.iter_mut().enumerate() {
-                row.copy_from_slice(&matrix[(top + x) * n + left..][..4]);
-            }
-            if left < top {
-                for x in 0..4 {
-                    let column = [tile[0][x], tile[1][x], tile[2][x], tile[3][x]];
-                    matrix[(left + x) * n + top..][..4].copy_from_slice(&column);
-                }
-            } else {
-                for x in 0..4 {
-                    (0..x).for_each(|y| matrix[(left + y) * n + top + x] = tile[x][y]);
-                }
-            }
-        }
-    }
-    for v in whole..n {
-        (0..v).for_each(|u| matrix[u * n + v] = matrix[v * n + u]);
     }
 }
 

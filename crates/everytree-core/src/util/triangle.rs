@@ -20,15 +20,30 @@ pub(crate) fn below_diagonal(n: usize, list: &[f64]) -> Vec<f64> {
     matrix
 }
 
-/// Copies what is below the diagonal above it: square by square, so that what is written is near what was read.
-pub(crate) fn mirror(n: usize, matrix: &mut [f64]) {
-    const SQUARE: usize = 16;
-    for corner in (0..n).step_by(SQUARE) {
-        for v in corner..n {
-            for u in corner..v.min(corner + SQUARE) {
-                matrix[u * n + v] = matrix[v * n + u];
+/// Copies what is below the diagonal to above it, in tiles of 4 × 4, so that what is written is near what was
+/// read.
+pub(crate) fn mirror<T: Copy + Default>(n: usize, matrix: &mut [T]) {
+    let whole = n / 4 * 4;
+    for top in (0..whole).step_by(4) {
+        for left in (0..=top).step_by(4) {
+            let mut tile = [[T::default(); 4]; 4];
+            for (x, row) in tile.iter_mut().enumerate() {
+                row.copy_from_slice(&matrix[(top + x) * n + left..][..4]);
+            }
+            if left < top {
+                for x in 0..4 {
+                    let column = [tile[0][x], tile[1][x], tile[2][x], tile[3][x]];
+                    matrix[(left + x) * n + top..][..4].copy_from_slice(&column);
+                }
+            } else {
+                for x in 0..4 {
+                    (0..x).for_each(|y| matrix[(left + y) * n + top + x] = tile[x][y]);
+                }
             }
         }
+    }
+    for v in whole..n {
+        (0..v).for_each(|u| matrix[u * n + v] = matrix[v * n + u]);
     }
 }
 
