@@ -1,49 +1,34 @@
-//! Table 1 of the paper, and its neighbours: test log-likelihoods of all families on the Twenty Datasets.
+//! Table 1 of the paper, and baselines: test log-likelihoods of all families on the Twenty Datasets.
 
 use crate::datasets::{DATASETS, Dataset};
 use crate::fits::{Fits, Line, lines_of};
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use everytree_core::file::write_atomically;
+use everytree_core::model::{Family, Preset, Trees};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Families, each with the settings it has by itself.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Family {
-    Independent,
-    ChowLiu,
-    MixtureOfTrees,
-    Hclt,
-    Moat,
-    Directed,
+/// The families of the registry that come with sizes of their own: the baselines first, as in the paper's table.
+fn families() -> Vec<&'static str> {
+    let mut presets: Vec<(Family, &'static Preset)> = Family::listed().collect();
+    presets.retain(|(family, preset)| family.spec().trees != Trees::All || preset.name == family.spec().name);
+    presets.sort_by_key(|(family, _)| family.spec().trees == Trees::All);
+    presets.into_iter().map(|(_, preset)| preset.name).collect()
 }
 
-impl Family {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Independent => "independent",
-            Self::ChowLiu => "chow-liu",
-            Self::MixtureOfTrees => "mixture-of-trees",
-            Self::Hclt => "hclt",
-            Self::Moat => "moat",
-            Self::Directed => "directed",
-        }
-    }
-
-    /// What others have published of it.
-    fn published(self, dataset: &Dataset) -> Option<f64> {
-        match self {
-            Self::MixtureOfTrees => Some(dataset.trees),
-            Self::Hclt => Some(dataset.hclt),
-            Self::Moat => Some(dataset.moat),
-            _ => None,
-        }
+/// What others have published of a family.
+fn published(family: &str, dataset: &Dataset) -> Option<f64> {
+    match family {
+        "mixture-of-trees" => Some(dataset.trees),
+        "hclt" => Some(dataset.hclt),
+        "moat" => Some(dataset.moat),
+        _ => None,
     }
 }
 
-/// Fit every family to every dataset of a folder with the settings it has by itself, and set the test log-likelihoods
+/// Fit every family to every dataset of a folder with its usual settings, and set the test log-likelihoods
 /// beside what others have published.
 ///
 /// The folder holds NAME/NAME.{train,valid,test}.data.gz. Lines that are already in the table are kept: an interrupted run
@@ -64,7 +49,7 @@ pub struct Table1 {
     markdown: Option<PathBuf>,
     /// Which families. Default: all.
     #[arg(long, value_delimiter = ',')]
-    family: Vec<Family>,
+    family: Vec<String>,
     /// Most variables of a dataset.
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true)]
     most: usize,
@@ -81,15 +66,16 @@ pub struct Table1 {
 
 impl Table1 {
     pub fn run(self) -> Result<()> {
-        let families = match self.family.is_empty() {
-            true => Family::value_variants().to_vec(),
+        let families: Vec<String> = match self.family.is_empty() {
+            true => families().into_iter().map(str::to_owned).collect(),
             false => self.family.clone(),
         };
         for family in families {
-            let mut fit = match family {
-                // What `fit` does by itself.
-                Family::Moat => Vec::new(),
-                _ => vec!["--family".to_owned(), family.name().to_owned()],
+            Family::preset(&family)?;
+            let mut fit = match family.as_str() {
+                // What `fit` does if nothing is said.
+                "moat" => Vec::new(),
+                _ => vec!["--family".to_owned(), family],
             };
             fit.extend(self.fit.iter().cloned());
             if let Some(device) = &self.device {
@@ -115,8 +101,8 @@ impl Table1 {
 
 /// A line for every dataset, a column for every family; what others have published in brackets.
 fn markdown(lines: &[Line<'_>]) -> String {
-    let families = Family::value_variants();
-    let heads: String = families.iter().map(|family| format!(" {} |", family.name())).collect();
+    let families = families();
+    let heads: String = families.iter().map(|family| format!(" {family} |")).collect();
     let mut text = format!("| |{heads}\n|---|{}\n", "---|".repeat(families.len()));
     for dataset in &DATASETS {
         let own: Vec<&Line<'_>> = lines.iter().filter(|line| line.dataset == dataset.name).collect();
@@ -124,10 +110,11 @@ fn markdown(lines: &[Line<'_>]) -> String {
             continue;
         }
         let mut row = format!("| {} |", dataset.name);
-        for family in families {
-            // Of several fits of a family, the one by itself comes first in the table.
-            let found = own.iter().find(|line| line.is_of(family.name()));
-            let published = family.published(dataset).map_or(String::new(), |known| format!(" ({known:.2})"));
+        for family in &families {
+            // Of several fits of a family, the one with usual settings comes first in the table.
+            let found = own.iter().find(|line| line.is_of(family));
+            let published =
+                published(family, dataset).map_or(String::new(), |known| format!(" ({known:.2})"));
             row += &found.map_or(" |".to_owned(), |line| format!(" {:.3}{published} |", line.test));
         }
         text += &(row.replace('-', "−") + "\n");

@@ -5,7 +5,7 @@ use crate::frame::{frame, numbers};
 use crate::model::Model;
 use crate::options::{FitCall, parsed};
 use crate::work::{INTERRUPTED, watched};
-use everytree::{Epoch, Fit, Fitted, Observer, Progress, Spelling, Stopped, Trial, say, spelled};
+use everytree::{Epoch, Fit, Fitted, Observer, Progress, Spelling, Trial, say, spelled};
 use everytree_read::{Frame, Source};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -156,6 +156,5 @@ fn learn(
     if let Some(error) = &failure {
         reporter.notes.push(error.spelled(Spelling::Keywords));
     }
-    let ended = if failure.is_some() { Stopped::Failed } else { report.stopped };
-    Ok((Model::new(model), reporter.notes, ended.as_str()))
+    Ok((Model::new(model), reporter.notes, report.stopped.as_str()))
 }

@@ -1,4 +1,4 @@
-//! What Python says about a call, as typed structs: every field is there, and no other one.
+//! What Python says about a call, as typed structs that refuse fields they do not know.
 
 use crate::errors::exception_of;
 use everytree::{DeviceChoice, FitOptions, ImputeMethod, Method, ReadOptions, Unknown};
@@ -85,22 +85,14 @@ pub struct FigureCall {
 
 /// `"auto"`, or the name of a method.
 fn method<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Method>, D::Error> {
-    const ALL: [Method; 6] = [
-        Method::Exact,
-        Method::Importance,
-        Method::Collapsed,
-        Method::Tilted,
-        Method::Gibbs,
-        Method::BlockGibbs,
-    ];
     let name = String::deserialize(from)?;
     if name == "auto" {
         return Ok(None);
     }
-    let names: Vec<&str> = ALL.iter().map(|method| method.as_str()).collect();
+    let names: Vec<&str> = Method::ALL.iter().map(|method| method.as_str()).collect();
     let unknown =
         || serde::de::Error::custom(format!("unknown method {name:?}; there are auto, {}", names.join(", ")));
-    ALL.into_iter().find(|method| method.as_str() == name).map(Some).ok_or_else(unknown)
+    Method::ALL.into_iter().find(|method| method.as_str() == name).map(Some).ok_or_else(unknown)
 }
 
 /// Options out of JSON.

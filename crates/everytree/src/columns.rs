@@ -1,7 +1,7 @@
 //! Datasets from columns of labels, and datasets in the words of another schema.
 
 use crate::error::Kind;
-use crate::{Dataset, Result};
+use crate::{Dataset, Result, Unknown};
 use everytree_core::data::scan::{Scan, ScanSettings};
 use everytree_core::data::{Cell, Encoded, Encoder, Missing, Schema, Table};
 use everytree_read::{Problem, ReadError};
@@ -48,11 +48,20 @@ pub(crate) fn dataset(columns: Vec<(String, Vec<Option<&str>>)>) -> Result<Datas
     Dataset::from_codes(schema, table)
 }
 
-/// A dataset with the columns and states of a schema: the same, or one whose labels the schema knows. What is missing stays
-/// missing, also where it was a state.
-pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>) -> Result<Dataset> {
+/// A dataset in the states of a schema.
+pub(crate) struct Translated {
+    /// Its columns are those of the schema; what is missing stays missing, also where it was a state.
+    pub data: Dataset,
+    /// Cells whose labels the schema does not know, and that were taken for missing.
+    pub unknown: Missing,
+    /// Columns that the schema does not know.
+    pub ignored: Vec<String>,
+}
+
+/// A dataset with the columns and states of a schema: the same, or one whose labels the schema knows.
+pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>, unknown: Unknown) -> Result<Translated> {
     if Arc::ptr_eq(data.schema(), schema) || **data.schema() == **schema {
-        return unobserved(data);
+        return Ok(Translated { data: unobserved(data)?, unknown: Missing::default(), ignored: Vec::new() });
     }
     let encoder = Encoder::new(schema);
     // For every column of the schema its place in the data, and what becomes of each state.
@@ -60,24 +69,20 @@ pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>) -> Result<Dataset>
     for (v, variable) in schema.variables.iter().enumerate() {
         let own = crate::evidence::column(data.schema(), &variable.name)?;
         let from = &data.schema().variables[own];
-        let translated: Vec<(String, Encoded)> = from
-            .labels()
-            .into_iter()
-            .enumerate()
-            .map(|(state, label)| match state < from.states.len() {
-                true => {
-                    let encoded = encoder.encode(v, Cell::Field(&label));
-                    (label, encoded)
-                }
-                false => (label, Encoded::Unobserved),
-            })
-            .collect();
-        columns.push((own, translated));
+        let encode = |(state, label): (usize, String)| match state < from.states.len() {
+            true => {
+                let encoded = encoder.encode(v, Cell::Field(&label));
+                (label, encoded)
+            }
+            false => (label, Encoded::Unobserved),
+        };
+        columns.push((own, from.labels().into_iter().enumerate().map(encode).collect::<Vec<_>>()));
     }
     let (mut table, mut missing) = (Table::new(&schema.states()), Missing::default());
+    let mut not_known = Missing::default();
     let mut codes = vec![0u16; schema.variables.len()];
     for row in 0..data.rows() {
-        let mut unobserved = Vec::new();
+        let (mut unobserved, mut passed) = (Vec::new(), Vec::new());
         for (v, (own, translated)) in columns.iter().enumerate() {
             let (label, encoded) = &translated[data.table().get(row, *own)];
             codes[v] = 0;
@@ -85,18 +90,47 @@ pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>) -> Result<Dataset>
                 _ if data.missing().of(row).contains(own) => unobserved.push(v),
                 Encoded::State(state) => codes[v] = *state,
                 Encoded::Unobserved => unobserved.push(v),
+                Encoded::Unknown if unknown == Unknown::Unobserved => {
+                    unobserved.push(v);
+                    passed.push(v);
+                }
                 Encoded::Unknown => {
-                    let column = schema.variables[v].name.clone();
-                    let known = schema.variables[v].labels();
-                    let unknown = Kind::UnknownValue { column, value: label.clone(), known };
-                    return Err(crate::Error::from(unknown).at(format!("row {row}")));
+                    let (column, known) = (schema.variables[v].name.clone(), schema.variables[v].labels());
+                    let (row, value) = (Some(row as u64), label.clone());
+                    return Err(Kind::UnknownValue { row, column, value, known }.into());
                 }
             }
         }
         missing.push(row, unobserved);
+        not_known.push(row, passed);
         table.push(&codes);
     }
-    Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)
+    let names = data.schema().variables.iter().map(|variable| &variable.name);
+    let ignored = names.filter(|name| schema.position(name).is_none()).cloned().collect();
+    let made = Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)?;
+    Ok(Translated { data: made.with_weights(data.weights().to_vec())?, unknown: not_known, ignored })
+}
+
+/// Rows to validate or to test with, in the states of the rows to learn from: missing cells are the state "missing" where those
+/// have one.
+pub(crate) fn like(data: &Dataset, train: &Dataset) -> Result<Dataset> {
+    let schema = train.schema();
+    if Arc::ptr_eq(data.schema(), schema) || **data.schema() == **schema {
+        return Ok(data.clone());
+    }
+    let Translated { data, .. } = as_schema(data, schema, Unknown::Error)?;
+    let (mut table, mut missing) = (Table::new(&schema.states()), Missing::default());
+    let mut codes = vec![0u16; data.columns()];
+    for row in 0..data.rows() {
+        (0..codes.len()).for_each(|v| codes[v] = data.table().get(row, v) as u16);
+        let (states, rest): (Vec<usize>, Vec<usize>) =
+            data.missing().of(row).iter().partition(|v| schema.variables[**v].missing);
+        states.iter().for_each(|&v| codes[v] = schema.variables[v].states.len() as u16);
+        missing.push(row, rest);
+        table.push(&codes);
+    }
+    let made = Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)?;
+    made.with_weights(data.weights().to_vec())
 }
 
 /// The same with missing cells that are a state taken as missing.

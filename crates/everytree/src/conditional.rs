@@ -61,6 +61,7 @@ impl Scoring<'_> {
         target: &str,
         sink: &mut dyn FnMut(&[Estimate]) -> Result<()>,
     ) -> Result<Streamed> {
+        self.check()?;
         let schema = self.model().schema();
         let target = column(schema, target)?;
         let inference = &self.model().core().inference()?;
@@ -131,6 +132,7 @@ impl Scoring<'_> {
         table: impl Into<Input<'t>>,
         sink: &mut dyn FnMut(Estimate, &[f64]) -> Result<()>,
     ) -> Result<Streamed> {
+        self.check()?;
         let schema = self.model().schema();
         let inference = &self.model().core().inference()?;
         let mut incomplete = 0;

@@ -292,7 +292,8 @@ impl ReadOptions {
         let Some(first) = sources.first() else {
             return Ok(Opened { datasets: Vec::new(), notices: Vec::new(), ignored: Vec::new() });
         };
-        let found = scan_tables(*first, &sources[1..scanned.max(1)], &self.text()?, &self.scan()?)?;
+        let scanned = scanned.clamp(1, sources.len());
+        let found = scan_tables(*first, &sources[1..scanned], &self.text()?, &self.scan()?)?;
         let mut opened = self.read_all(sources, scanned, &Arc::new(found.schema))?;
         opened.notices = found.notices;
         Ok(opened)

@@ -110,8 +110,8 @@ pub(crate) enum Kind {
     Option { option: &'static str, value: Option<String>, problem: String },
     #[error("there is no column {column:?}; the columns are {}", listed(known, 20))]
     UnknownColumn { column: String, known: Vec<String> },
-    #[error("column {column:?}: unknown value {value:?}; known: {}", quoted(known))]
-    UnknownValue { column: String, value: String, known: Vec<String> },
+    #[error("{}column {column:?}: unknown value {value:?}; known: {}", at_row(*row), quoted(known))]
+    UnknownValue { row: Option<u64>, column: String, value: String, known: Vec<String> },
     #[error("column {column:?} is given twice")]
     GivenTwice { column: String },
     #[error("{0}")]
@@ -122,6 +122,8 @@ pub(crate) enum Kind {
     ImpossibleRow,
     #[error("one row is too few: at least two are needed, one to learn from and one to validate with")]
     OneRow,
+    #[error("there is only one column; a tree needs two")]
+    OneColumn,
     #[error("stopped before there was a model")]
     NoModel,
     #[error("{0}")]
@@ -183,7 +185,7 @@ impl Error {
             Kind::UnknownColumn { .. } => ErrorCode::UnknownColumn,
             Kind::UnknownValue { .. } => ErrorCode::UnknownValue,
             Kind::Evidence(_) => ErrorCode::InvalidOption,
-            Kind::Schemas(_) | Kind::Blocks { .. } | Kind::OneRow | Kind::Dataset(_) => {
+            Kind::Schemas(_) | Kind::Blocks { .. } | Kind::OneRow | Kind::OneColumn | Kind::Dataset(_) => {
                 ErrorCode::InvalidData
             }
             Kind::ImpossibleRow => ErrorCode::ImpossibleEvidence,
@@ -210,9 +212,17 @@ impl Error {
 
     /// The row, from 0, if it is about one.
     pub fn row(&self) -> Option<u64> {
-        match self.problem()? {
-            Problem::Unknown { place, .. } | Problem::Unobserved { place, .. } => Some(place.row),
-            _ => None,
+        match &*self.kind {
+            Kind::UnknownValue { row, .. } => *row,
+            Kind::Dataset(
+                DatasetError::Code { row, .. }
+                | DatasetError::Cell { row, .. }
+                | DatasetError::Weight { row, .. },
+            ) => Some(*row as u64),
+            _ => match self.problem()? {
+                Problem::Unknown { place, .. } | Problem::Unobserved { place, .. } => Some(place.row),
+                _ => None,
+            },
         }
     }
 
@@ -409,6 +419,11 @@ from! {
     ModelError => |error| Kind::Learn(error.into()),
     SourceError => |error| Kind::Learn(error.into()),
     SettingsError => |error| Kind::Learn(error.into()),
+}
+
+/// Where a value is, if that is known.
+fn at_row(row: Option<u64>) -> String {
+    row.map_or(String::new(), |row| format!("row {row}, "))
 }
 
 /// The first names of a list.

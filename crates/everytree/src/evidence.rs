@@ -27,7 +27,7 @@ fn state(schema: &Schema, encoder: &Encoder<'_>, variable: usize, value: &str) -
 fn unknown(schema: &Schema, variable: usize, value: &str) -> Error {
     let Variable { name, .. } = &schema.variables[variable];
     let known = schema.variables[variable].labels();
-    Kind::UnknownValue { column: name.clone(), value: value.to_owned(), known }.into()
+    Kind::UnknownValue { row: None, column: name.clone(), value: value.to_owned(), known }.into()
 }
 
 /// The state of a value, or of a missing cell.

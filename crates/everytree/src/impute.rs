@@ -208,7 +208,7 @@ impl<'a> Imputation<'a> {
     /// A copy of a dataset, in the states of the model, with its missing cells filled.
     pub fn run(&self, data: &Dataset) -> Result<Dataset> {
         let schema = self.model.schema();
-        let whole = crate::columns::as_schema(data, schema)?;
+        let whole = crate::columns::as_schema(data, schema, self.unknown)?.data;
         let mut table = Table::new(&schema.states());
         let mut cells = self.cells(data)?.cells.into_iter().peekable();
         let mut missing = Missing::default();
@@ -223,7 +223,8 @@ impl<'a> Imputation<'a> {
             missing.push(row, left);
             table.push(&codes);
         }
-        Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)
+        let made = Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)?;
+        made.with_weights(data.weights().to_vec())
     }
 
     /// What fills the missing cells of a table.
@@ -309,7 +310,7 @@ impl<'a> Imputation<'a> {
             ImputeMethod::Map => {
                 let search = Search { trees: 64, climbs: 2, seed, operations: OPERATIONS };
                 let found = inference.most_probable(evidence, 1, search).map_err(explain)?;
-                found.into_iter().next().map(|best| best.row).unwrap_or_default()
+                found.into_iter().next().map(|best| best.row).ok_or(Kind::ImpossibleRow)?
             }
             ImputeMethod::Sample => {
                 let sampling = Sampling { seed, operations: OPERATIONS };

@@ -1,7 +1,7 @@
 //! Tables to be scored or imputed, wherever they are: files and frames are read as they go by.
 
-use crate::columns::as_schema;
-use crate::{Dataset, Result};
+use crate::columns::{Translated, as_schema};
+use crate::{Dataset, Result, Unknown};
 use everytree_core::data::Schema;
 use everytree_read::{CellRules, FileFacts, Problem, ReadError, ReadSettings, Row, Source, for_each_row};
 use std::path::{Path, PathBuf};
@@ -68,7 +68,8 @@ fn rows_of(
     rules: CellRules,
     on_row: &mut dyn FnMut(Row<'_>) -> Result<()>,
 ) -> Result<FileFacts> {
-    let data = as_schema(data, schema)?;
+    let unknown = if rules.unknown_is_unobserved { Unknown::Unobserved } else { Unknown::Error };
+    let Translated { data, unknown, ignored } = as_schema(data, schema, unknown)?;
     let mut codes = vec![0u16; data.columns()];
     for row in 0..data.rows() {
         (0..codes.len()).for_each(|v| codes[v] = data.table().get(row, v) as u16);
@@ -76,17 +77,17 @@ fn rows_of(
         for &v in data.missing().of(row) {
             let variable = &schema.variables[v];
             codes[v] = 0;
-            match rules.missing_is_a_state && variable.missing {
+            match rules.missing_is_a_state && variable.missing && !unknown.of(row).contains(&v) {
                 true => codes[v] = variable.states.len() as u16,
                 false => unobserved.push(v),
             }
         }
-        on_row(Row { codes: &codes, unobserved: &unobserved, unknown: &[] })?;
+        on_row(Row { codes: &codes, unobserved: &unobserved, unknown: unknown.of(row) })?;
     }
     if data.rows() == 0 {
         return Err(ReadError { file: PathBuf::from("data"), problem: Problem::NoRowsAtAll }.into());
     }
-    Ok(FileFacts { rows: data.rows() as u64, ignored: Vec::new() })
+    Ok(FileFacts { rows: data.rows() as u64, ignored })
 }
 
 impl<'a> From<&'a Dataset> for Input<'a> {

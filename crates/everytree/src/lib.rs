@@ -66,7 +66,9 @@ pub use everytree_core::file::Checkpoint;
 pub use everytree_core::infer::{Drawn, Estimate, Method};
 pub use everytree_core::learn::{Epoch, Progress, Trial, TrialResult};
 pub use everytree_core::model::{HowMany, Optimiser, Pairs};
-pub use evidence::{Evidence, yes_or_no};
+pub use evidence::Evidence;
+#[doc(hidden)]
+pub use evidence::yes_or_no;
 pub use fit::{
     BlockOptions, ColumnGroup, Fit, FitOptions, FitReport, FitRows, Fitted, Init, Observer, Precision,
     Stopped, grouping_in_words, hold_out,
@@ -79,7 +81,11 @@ pub use query::{Answer, EdgeAnswer, Query, ValueAnswer};
 pub use sample::Sample;
 pub use score::{Score, Scoring, Streamed, Unknown};
 pub use spelling::{Spelling, spelled};
+#[doc(hidden)]
 pub use words::{count, plural, say};
+
+// The layers below, for the types that signatures name.
+pub use {everytree_core, everytree_read};
 
 /// What can go wrong is an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

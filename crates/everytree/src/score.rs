@@ -91,7 +91,7 @@ impl fmt::Debug for Scoring<'_> {
 pub struct Score {
     /// The log-likelihood of every row in nats, of incomplete rows that of what was observed.
     pub log_likelihoods: Vec<Estimate>,
-    /// Their mean.
+    /// Their mean, by the weights of the rows.
     pub mean: f64,
     /// The standard error of the mean, if rows are independent draws.
     pub standard_error: f64,
@@ -216,6 +216,10 @@ impl<'a> Scoring<'a> {
         }
     }
 
+    pub(crate) fn check(&self) -> Result<()> {
+        self.effort.check()
+    }
+
     /// An error if someone has asked to stop.
     pub(crate) fn go_on(&self) -> Result<()> {
         match self.stop {
@@ -244,10 +248,13 @@ impl<'a> Scoring<'a> {
             log_likelihoods.push(score);
             Ok(())
         })?;
-        let rows = log_likelihoods.len() as f64;
-        let mean = log_likelihoods.iter().map(|score: &Estimate| score.value).sum::<f64>() / rows;
-        let squares: f64 = log_likelihoods.iter().map(|score| (score.value - mean).powi(2)).sum();
-        let standard_error = (squares / (rows - 1.0).max(1.0) / rows).sqrt();
+        let weight = |row: usize| data.weights().get(row).copied().unwrap_or(1.0);
+        let weights: Vec<f64> = (0..log_likelihoods.len()).map(weight).collect();
+        let total: f64 = weights.iter().sum();
+        let both = || log_likelihoods.iter().map(|score: &Estimate| score.value).zip(&weights);
+        let mean = both().map(|(log, weight)| weight * log).sum::<f64>() / total;
+        let squares: f64 = both().map(|(log, weight)| weight * (log - mean).powi(2)).sum();
+        let standard_error = (squares / (total - 1.0).max(1.0) / total).sqrt();
         Ok(Score { log_likelihoods, mean, standard_error })
     }
 
@@ -258,7 +265,7 @@ impl<'a> Scoring<'a> {
         table: impl Into<Input<'t>>,
         sink: &mut dyn FnMut(Estimate) -> Result<()>,
     ) -> Result<Streamed> {
-        self.effort.check()?;
+        self.check()?;
         let quiet = |_: String| ();
         let note: &(dyn Fn(String) + Sync) = self.note.unwrap_or(&quiet);
         let choice = match self.device {

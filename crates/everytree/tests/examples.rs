@@ -22,7 +22,8 @@ fn exported(lib: &str) -> Vec<String> {
             || item.rsplit("::").next().unwrap().to_owned(),
             |(_, list)| list.trim_end_matches('}').to_owned(),
         );
-        names.extend(list.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()));
+        let own = |name: &String| !name.is_empty() && !name.starts_with("everytree_");
+        names.extend(list.split(',').map(|name| name.trim().to_owned()).filter(own));
     }
     names
 }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// The eliminated matrices, `N²` numbers a row (`N = n`, directed `n + 1`, rounded up a little), as long as all rows of
 /// a trace take at most [`Cpu::keeping`] bytes together (1 GiB by default, enough for 64 rows of 1,556 variables in
-/// f32); rows beyond that are eliminated again on the way back. Keeping saves a third of the arithmetic and costs memory
+/// f32); rows beyond that are eliminated again in the backward pass. Keeping saves a third of the arithmetic and costs memory
 /// traffic; in the measurements of `docs/performance.md` it is faster at every size, from hardly to by a third.
 ///
 /// Besides, every thread at work has two more matrices (`2N²` numbers a row in flight) and two sums over pairs of states

@@ -41,12 +41,14 @@ pub(crate) mod frechet;
 pub(crate) mod lookup;
 mod tables;
 
-pub use backend::{Backend, Summary, check_length, check_weights};
+pub use backend::{Backend, Summary};
+#[doc(hidden)]
+pub use backend::{check_length, check_weights};
 pub use compiled::Precision;
 pub use counts::Counts;
 pub use cpu::{Cpu, Prepared, Trace, one_row};
 pub use frechet::binary_ratios;
-pub use tables::{Line, Tables};
+pub use tables::Tables;
 
 use crate::data::CodesError;
 use thiserror::Error;

@@ -30,6 +30,10 @@ pub enum Method {
 }
 
 impl Method {
+    /// All of them.
+    pub const ALL: [Method; 6] =
+        [Self::Exact, Self::Importance, Self::Collapsed, Self::Tilted, Self::Gibbs, Self::BlockGibbs];
+
     /// As text, such as `block-gibbs`.
     pub fn as_str(self) -> &'static str {
         match self {

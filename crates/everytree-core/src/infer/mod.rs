@@ -29,6 +29,7 @@ mod sample;
 mod semiring;
 mod whole;
 
+#[doc(hidden)]
 pub use crate::util::seed_of;
 pub(crate) use columns::of_blocks as columns_to_blocks;
 pub use estimate::Estimate;
@@ -41,6 +42,7 @@ pub(crate) use part::Walk;
 pub use posterior::{EdgePosterior, Posterior};
 pub use query::{edges, log_evidence, posterior, posterior_by_what_fits};
 pub use sample::{Drawn, Sampling, sample};
+#[doc(hidden)]
 pub use semiring::FieldModel;
 pub use whole::Inference;
 

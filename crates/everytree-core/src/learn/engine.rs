@@ -1,4 +1,4 @@
-//! Backends that may do more than sum forests: whole steps of learning, and whole evaluations, without a way back to the CPU in
+//! Backends that may do more than sum forests: whole steps of learning, and whole evaluations, without a return to the CPU in
 //! between.
 
 use super::adam::Adam;

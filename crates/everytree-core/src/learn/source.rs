@@ -28,7 +28,7 @@ pub struct Datasets<'a> {
     pub valid: &'a Dataset,
 }
 
-/// Rows to learn from and a evaluator of what was learned.
+/// Rows to learn from and an evaluator of what was learned.
 pub trait Source<M: Learnable> {
     /// How many rows to learn from, and to validate with.
     fn rows(&self) -> (usize, usize);

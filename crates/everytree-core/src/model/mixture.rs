@@ -8,7 +8,7 @@ use crate::forest::Backend;
 use crate::util::{log_sum, shares};
 use rayon::prelude::*;
 
-/// Responsibilities below this count as none: most rows then work for a few components only on the way back.
+/// Responsibilities below this count as none: most rows then work for a few components only in the backward pass.
 const LEAST_RESPONSIBILITY: f64 = 1e-5;
 /// A component with less than this share of the rows goes through them once more, alone, instead of through all of them:
 /// forwards is a third of the work.

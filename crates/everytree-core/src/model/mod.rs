@@ -32,14 +32,15 @@ pub use clusters::clusters;
 pub use counts::PairCounts;
 pub use density::Density;
 pub(crate) use density::Likelihood;
-pub use directed::{Directed, DirectedReady, DirectedStats};
+pub use directed::Directed;
 pub use error::ModelError;
-pub use families::{Component, ComponentReady, ComponentStats, Family, UnknownFamily};
+pub(crate) use families::ComponentStats;
+pub use families::{Component, Family, UnknownFamily};
 pub use family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
 pub use inference::{AllTrees, ComponentInference};
 pub use learnable::Learnable;
-pub use mixture::{Mixture, MixtureReady, MixtureStats};
-pub use moat::{Moat, MoatReady, MoatStats, Pairs};
+pub use mixture::Mixture;
+pub use moat::{Moat, Pairs};
 pub use params::ParamsView;
 pub use settings::{
     ALL_ROWS, AUTO, HowMany, LEAST_GAIN, MAX_COMPONENTS, Optimiser, Regularisation, Settings, SettingsError,

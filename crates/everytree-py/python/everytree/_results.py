@@ -21,7 +21,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Query:
-    """Probabilities given what is known.
+    """Posterior probabilities, given evidence.
 
     ``query[column]`` is a dict of probabilities by value, ``query[column, value]`` one of them.
     """
@@ -29,8 +29,8 @@ class Query:
     answers: list[Answer]
     method: str  #: "exact", "collapsed", "tilted", …
     trees: int  #: random trees behind the answer
-    effective_sample_size: float  #: what they are worth in independent ones
-    log_evidence: float  #: log-probability of what is known
+    effective_sample_size: float  #: independent draws that they are worth
+    log_evidence: float  #: log P(evidence)
     log_evidence_standard_error: float
     r_hat: float | None = None  #: of chains; near 1 where they agree
     edges: list[tuple[str | None, str, float, float]] | None = None  #: from (None: a root), to, probability, error
@@ -80,11 +80,11 @@ class Query:
             error = f" ± {answer.standard_error:.4f}" if answer.standard_error else ""
             lines.append(f"{name:<{width}}  {value:<{values}}  {answer.probability:.4f}{error}")
         if self.method == "exact":
-            lines.append(f"exact; log-probability of what is known: {self.log_evidence:.4f}")
+            lines.append(f"exact; log P(evidence) {self.log_evidence:.4f}")
         else:
             lines.append(
-                f"{self.trees:,} trees ({self.method}), worth {self.effective_sample_size:,.0f} independent ones; "
-                f"log-probability of what is known: {self.log_evidence:.4f} ± {self.log_evidence_standard_error:.4f}"
+                f"{self.trees:,} trees ({self.method}), effective sample size {self.effective_sample_size:,.0f}; "
+                f"log P(evidence) {self.log_evidence:.4f} ± {self.log_evidence_standard_error:.4f}"
             )
         return "\n".join(lines)
 
@@ -121,7 +121,7 @@ class Surprisal:
     columns: list[str]
 
     def top(self, n: int = 10, cells: int = 3) -> list[tuple[int, float, list[tuple[str, float]]]]:
-        """The n most surprising rows: number, surprise, and the cells that stand out most in each."""
+        """The n most surprising rows: number, surprisal, and the cells that stand out most in each."""
         found = []
         for row in np.argsort(-self.rows, kind="stable")[:n]:
             own = self.cells[row]

@@ -10,6 +10,7 @@ pub use blocks::grouping_in_words;
 pub use observer::{FitRows, Observer};
 pub use options::{BlockOptions, ColumnGroup, FitOptions, Init, Precision};
 
+use crate::columns::like;
 use crate::device::Device;
 use crate::error::Kind;
 use crate::words::plural;
@@ -209,7 +210,7 @@ options! {
     precision(precision: Precision);
     /// Fraction of the rows held out for validation.
     holdout(fraction: f64);
-    /// Learn once more, from the held-out rows too.
+    /// Learn once more, from the validation rows too, for as many epochs as were best.
     refit(refit: bool);
     /// Where the work is done.
     device(device: crate::DeviceChoice);
@@ -249,13 +250,13 @@ impl Fit {
         self
     }
 
-    /// Validates with these rows instead of rows that are held out.
+    /// Validates with these rows instead of rows that are held out. Their labels must be known to the rows to learn from.
     pub fn valid(mut self, valid: Dataset) -> Self {
         self.valid = Some(valid);
         self
     }
 
-    /// Reports how likely these rows are at the end.
+    /// Reports how likely these rows are at the end. Their labels must be known to the rows to learn from.
     pub fn test(mut self, test: Dataset) -> Self {
         self.test = Some(test);
         self
@@ -305,9 +306,19 @@ impl Fit {
         let checked = Checked::new(&self.options)?;
         let resumed = self.resume.as_deref();
         let seed = resumed.map_or(self.options.seed, |checkpoint| checkpoint.settings.seed);
+        if train.columns() < 2 {
+            return Err(Kind::OneColumn.into());
+        }
         let all = Dataset::from((**train).clone().weighing());
+        let test = self.test.as_ref().map(|test| like(test, &all)).transpose()?;
+        if test.as_ref().is_some_and(|test| !(test.is_complete() || test.weights().is_empty())) {
+            return Err(LearnError::WeightedMissing.into());
+        }
         let (train, valid, held_out) = match &self.valid {
-            Some(valid) => (all, valid.clone(), None),
+            Some(valid) => {
+                let valid = like(valid, &all)?;
+                (all, valid, None)
+            }
             None => {
                 let fraction =
                     resumed.and_then(|checkpoint| checkpoint.holdout).unwrap_or(self.options.holdout);
@@ -315,7 +326,7 @@ impl Fit {
                 (train, valid, Some(fraction))
             }
         };
-        let test_rows = self.test.as_ref().map(|test| test.rows());
+        let test_rows = test.as_ref().map(|test| test.rows());
         let rows = FitRows::new(train.rows(), valid.rows(), test_rows, held_out.map(|_| seed));
         observer.data(&rows);
         let told = RefCell::new(observer);
@@ -383,7 +394,7 @@ impl Fit {
         }
         let mut learned = Learned { model: best.model.clone(), settings, facts, all: None };
         if self.options.refit {
-            if matches!(stopped, Stopped::Done | Stopped::Patience) && held_out.is_some() {
+            if matches!(stopped, Stopped::Done | Stopped::Patience) {
                 told.borrow_mut().refit(best_epoch(&best));
                 watch.keep = None;
                 let how = How { settings: &learned.settings, precision, device: &device, note: &note };
@@ -396,13 +407,16 @@ impl Fit {
                     // What was learned before is not lost for that.
                     Err(error) => failure = Some(error.at("learning again from all rows")),
                 }
-            } else if held_out.is_some() {
+            } else if stopped != Stopped::Failed {
                 note("not learned again from all rows: there was no time for it".to_owned());
             }
         }
+        if failure.is_some() {
+            stopped = Stopped::Failed;
+        }
         let learning_seconds = begin.elapsed().as_secs_f64();
         let how = How { settings: &learned.settings, precision, device: &device, note: &warn };
-        let results = learned.results((&train, &valid, self.test.as_ref()), &best, how)?;
+        let results = learned.results((&train, &valid, test.as_ref()), &best, how)?;
         let file = learned.file(&train, &search.results, &results, how, !self.without_edges)?;
         let estimated = [&train, &valid].map(|data| !data.is_complete() && !learned.model.is_of_trees());
         // Single trees are learned by the CPU, whatever else there is.

@@ -59,7 +59,7 @@ pub(crate) fn forward<F: Field>(
                 Contiguous { data: gone, stride },
                 [high, start, high],
             );
-            // The rates into the block stay where they are, for the way back; the product reads a copy.
+            // The rates into the block stay where they are, for the backward pass; the product reads a copy.
             for i in 0..start {
                 entry_panel[i * b..i * b + high].copy_from_slice(&left[i * stride + start..][..high]);
             }
@@ -144,7 +144,7 @@ pub(crate) fn backward<F: Field>(
         panels.before_the_band(f, shape, known, band.len() * b, (band.end * b).min(shape.size), columns, g);
         for (number, space) in band.zip(rest.chunks_exact_mut(Block::<()>::space(b))) {
             let (mut block, span) = (Block::carve(b, space), shape.span(number));
-            panels.bring_back(f, shape, &mut block, span, known, q, columns, g);
+            panels.backward_block(f, shape, &mut block, span, known, q, columns, g);
         }
     }
 }
@@ -204,7 +204,7 @@ impl<E: Copy> Panels<'_, E> {
     /// Fills the rows and columns of one block of `g`.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "one step of one loop")]
-    fn bring_back<F: Field<Element = E>>(
+    fn backward_block<F: Field<Element = E>>(
         &self,
         f: F,
         shape: &Shape,

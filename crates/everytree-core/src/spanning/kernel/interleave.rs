@@ -66,7 +66,7 @@ pub(crate) fn interleave<'a, T: Real>(
     }
 }
 
-/// `to[k][j] = from[j · lanes + first + k]` for four lanes at once: the way back.
+/// `to[k][j] = from[j · lanes + first + k]` for four lanes at once: the reverse.
 #[inline(always)]
 pub(crate) fn deinterleave<T: Real>(lanes: usize, first: usize, from: &[T], to: [&mut [T]; TILE]) {
     let [a, b, c, d] = to;

@@ -128,7 +128,7 @@ pub(crate) fn backward<F: Field>(
         for (number, space) in band.zip(rest.chunks_exact_mut(Block::<()>::space(b))) {
             let (mut block, span) = (Block::carve(b, space), shape.span(number));
             let exit_panel = &exit_panels[(span.start - known) * stride..];
-            bring_back(f, shape, &mut block, span, known, exit_panel, q, r);
+            backward_block(f, shape, &mut block, span, known, exit_panel, q, r);
         }
     }
 }
@@ -137,7 +137,7 @@ pub(crate) fn backward<F: Field>(
 /// before `known`.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "one step of one loop")]
-fn bring_back<F: Field>(
+fn backward_block<F: Field>(
     f: F,
     shape: &Shape,
     block: &mut Block<'_, F::Element>,
