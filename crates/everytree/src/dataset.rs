@@ -147,6 +147,7 @@ impl fmt::Display for Dataset {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum MissingValues {
     /// One more state of its column.
     #[default]

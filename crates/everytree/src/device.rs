@@ -22,6 +22,7 @@ use std::str::FromStr;
 /// assert!("gpu".parse::<DeviceChoice>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DeviceChoice {
     /// On a GPU where there is one and the model is large enough for it, else on the CPU.
     #[default]

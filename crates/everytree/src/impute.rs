@@ -30,6 +30,7 @@ const OPERATIONS: f64 = 3e8;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ImputeMethod {
     /// The most probable way to complete the row.
     #[default]

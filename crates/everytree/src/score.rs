@@ -32,6 +32,7 @@ const DEVICE_CHUNK: usize = 1 << 15;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Unknown {
     /// An error that names the cell.
     #[default]

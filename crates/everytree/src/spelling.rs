@@ -8,6 +8,7 @@
 /// assert_eq!(spelled("raise `max_states`", Spelling::Keywords), "raise max_states");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Spelling {
     /// `` `max_states` ``, as the messages of this library have it.
     Fields,

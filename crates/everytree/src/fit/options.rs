@@ -114,6 +114,7 @@ impl Default for FitOptions {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Init {
     /// From counts and mutual information.
     #[default]
@@ -131,6 +132,7 @@ pub enum Init {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Precision {
     /// Single.
     #[default]
@@ -179,6 +181,7 @@ pub struct BlockOptions {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum ColumnGroup {
     /// All whose names fit a pattern in which `*` stands for anything.
     Pattern(String),
