@@ -28,7 +28,7 @@ pub struct Demo {
     json: bool,
 }
 
-/// What is asked: a variable, and what is known of others.
+/// What is asked: a variable, and evidence about others.
 const QUESTIONS: [(usize, &[(usize, bool)]); 8] = [
     (3, &[]),
     (3, &[(2, true)]),

@@ -9,12 +9,12 @@ use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// The model, what is known, and how to answer.
+/// The model, the evidence, and how to answer.
 #[derive(Args)]
 pub struct Asking {
     /// Model file.
     pub model: PathBuf,
-    /// What is known: a value, or several of which it is one (repeatable). `COLUMN=` is a missing cell.
+    /// Evidence: a value, or several of which it is one (repeatable). `COLUMN=` is a missing cell.
     #[arg(long, value_name = "COLUMN=VALUE[,VALUE]")]
     pub given: Vec<String>,
     /// Seed of everything random.
@@ -35,7 +35,7 @@ impl Asking {
         Ok(Model::load(&self.model)?)
     }
 
-    /// What is known of a row.
+    /// The evidence.
     pub fn evidence<'m>(&self, model: &'m Model) -> Result<Evidence<'m>> {
         evidence(model, "--given ", &self.given)
     }

@@ -156,7 +156,7 @@ impl Blocks {
         Self { blocks: states.iter().enumerate().map(single).collect(), columns: states.len() }
     }
 
-    /// These groups of columns as blocks, with the combinations seen in the data; all other columns by themselves.
+    /// These groups of columns as blocks, with the combinations seen in the data; all other columns alone.
     pub fn new(states: &[usize], groups: &[Vec<usize>], data: &Unique) -> Result<Self, BlocksError> {
         Self::seen_in(states, groups, |block| block.see((0..data.table.rows()).map(|row| (row, &data.table))))
     }

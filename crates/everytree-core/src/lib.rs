@@ -4,7 +4,7 @@
 //!
 //! - [`data`]: names, states and labels; encoded rows, missing values and weights. (Files are read by the crate `everytree-read`.)
 //! - [`model`]: distributions over rows. [`model::Moat`] is the family of the paper.
-//! - [`infer`]: posteriors, samples and most probable rows given what is known.
+//! - [`infer`]: posteriors, samples and most probable rows, given evidence.
 //! - [`learn`]: mini-batches, Adam, validation, checkpoints.
 //! - [`mod@file`]: the model file.
 //!

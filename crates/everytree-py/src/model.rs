@@ -19,7 +19,7 @@ pub struct Model {
     model: everytree::Model,
 }
 
-/// What is known: columns and the values that each may have.
+/// Evidence: columns and the values that each may have.
 type Given = Vec<(String, Vec<Option<String>>)>;
 
 /// A column that is asked for: all of its values, or these.

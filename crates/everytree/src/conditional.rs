@@ -183,7 +183,7 @@ impl Scoring<'_> {
     }
 }
 
-/// What is known but for one column.
+/// The evidence but for one column.
 fn without(evidence: &Evidence, column: usize, states: &[usize]) -> Result<Evidence, Error> {
     let mut others = Evidence::none(states);
     for u in (0..states.len()).filter(|&u| u != column) {

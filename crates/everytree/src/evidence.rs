@@ -40,7 +40,7 @@ pub(crate) fn state_of(schema: &Schema, variable: usize, value: Option<&str>) ->
     found.ok_or_else(|| unknown(schema, variable, value.unwrap_or_default()))
 }
 
-/// What is known of a row, in labels.
+/// Evidence about a row, in labels.
 ///
 /// ```
 /// # use everytree::{Dataset, Fit};

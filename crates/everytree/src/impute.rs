@@ -136,7 +136,7 @@ pub struct ImputedCells {
 }
 
 impl IncompleteRow {
-    /// What is known; of what is to be filled, that it is one of the values seen in training.
+    /// The observed cells as evidence; of what is to be filled, that it is one of the values seen in training.
     fn evidence(&self, schema: &Schema) -> Result<Evidence> {
         let mut evidence = Evidence::none(&schema.states());
         for (v, variable) in schema.variables.iter().enumerate() {

@@ -52,9 +52,9 @@ impl Missing {
 
     /// Those of the rows at these places.
     pub fn select(&self, places: &[usize]) -> Missing {
-        let mut holes = Missing::default();
-        places.iter().enumerate().for_each(|(row, &place)| holes.push(row, self.of(place).to_vec()));
-        holes
+        let mut missing = Missing::default();
+        places.iter().enumerate().for_each(|(row, &place)| missing.push(row, self.of(place).to_vec()));
+        missing
     }
 
     /// A number that changes with any cell; 0 where there is none.

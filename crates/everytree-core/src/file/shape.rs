@@ -16,7 +16,7 @@ pub(super) struct Shape {
     pub component: ComponentShape,
     #[serde(default = "one")]
     components: usize,
-    /// Of several columns; all others are by themselves.
+    /// Of several columns; all others are alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     blocks: Vec<Together>,
 }

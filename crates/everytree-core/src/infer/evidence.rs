@@ -1,4 +1,4 @@
-//! What is known of a row.
+//! Evidence about a row.
 
 use crate::util::offsets;
 use thiserror::Error;

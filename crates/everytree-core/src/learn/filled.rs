@@ -41,6 +41,7 @@ impl Incomplete {
         let states = blocks.column_states();
         let mut filled = columns.clone();
         let mut evidence = Vec::new();
+        // The name is part of the seed: another would fill other values.
         let mut rng = stream(seed, "holes", 0);
         let mut row = vec![0u16; states.len()];
         for (place, hidden) in missing.rows() {
