@@ -5,7 +5,7 @@ mod outcome;
 use crate::Outcome;
 use crate::blocks::BlockArguments;
 use crate::data::use_threads;
-use crate::families::FamilyParser;
+use crate::families::{FamilyParser, defaults};
 use crate::progress::{Progress, parse_duration};
 use crate::tables::Sources;
 use anyhow::{Context, Result, bail};
@@ -55,13 +55,21 @@ choices! {
     InitChoice of Init { Counts, Random }
 }
 
+const EXAMPLES: &str = "Examples:\n\
+\x20 everytree fit data.csv\n\
+\x20 everytree fit train.csv --valid valid.csv --test test.csv --out model.everytree\n\
+\x20 everytree fit data.csv --checkpoint half.way --timeout 10m\n\
+\x20 everytree fit data.csv --resume half.way\n\
+\x20 everytree fit data.csv --family directed --components auto --blocks auto";
+
 /// Learn a model from a table: a mixture of all trees, or one of the baselines.
 ///
 /// Every column is taken as discrete; see `--max-states`, `--bins` and `--missing`. The epoch that is best on the
 /// validation rows is what is saved. Log-likelihoods are means over rows, in nats, evaluated in f64.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  everytree fit data.csv\n  everytree fit train.csv --valid valid.csv --test test.csv --out model.everytree\n  everytree fit data.csv --checkpoint half.way --timeout 10m\n  everytree fit data.csv --resume half.way\n  everytree fit data.csv --family directed --components auto --blocks auto"
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{}", defaults())
 )]
 pub struct Fit {
     #[command(flatten)]
@@ -75,10 +83,10 @@ pub struct Fit {
     /// Family of models.
     #[arg(long, default_value = "moat", value_name = "FAMILY", value_parser = FamilyParser)]
     family: String,
-    /// How many models are mixed; auto: 1, 2, 4 … as long as validation gets better. Default: 1; mixture-of-trees auto.
+    /// How many models are mixed; auto: 1, 2, 4 … as long as validation gets better. Default: as the family has it, below.
     #[arg(long, value_name = "K|auto", value_parser = parse_components)]
     components: Option<HowMany>,
-    /// States of the latent variables of hclt; auto: 2, 4, 8 … as long as validation gets better. Default: auto.
+    /// States of latent variables, in a family that has some; auto: 2, 4, 8 … as long as validation gets better.
     #[arg(long, value_name = "H|auto", value_parser = parse_hidden)]
     hidden: Option<HowMany>,
     #[command(flatten)]
@@ -89,35 +97,32 @@ pub struct Fit {
     /// Start from counts and mutual information, or at random.
     #[arg(long, default_value = "counts", value_name = "counts|random", hide_possible_values = true)]
     init: InitChoice,
-    /// Pseudocount: rows spread evenly over all states that are added to the counts at the start. Of independent, chow-liu and
-    /// mixture-of-trees, --laplace says it.
+    /// Pseudocount: rows spread evenly over all states that are added to the counts at the start. Families that are
+    /// nothing but counts have --laplace for it.
     #[arg(long, alias = "smoothing", default_value_t = 1.0, value_name = "X")]
     pseudocount: f64,
-    /// Laplace smoothing of every line of a free table, throughout. Not for moat. Default: 0; independent, chow-liu and
-    /// mixture-of-trees 1 a table.
+    /// Laplace smoothing of every line of a free table, throughout.
     #[arg(long, alias = "prior", value_name = "X")]
     laplace: Option<f64>,
-    /// How much components of a mixture are shrunk towards what they have in common. Default: 0; directed 2;
-    /// independent and mixture-of-trees 5 rows. Not for hclt.
+    /// How much components of a mixture are shrunk towards what they have in common.
     #[arg(long, value_name = "X")]
     shrinkage: Option<f64>,
-    /// Gradients (`adam`; not for chow-liu and mixture-of-trees), or expectation–maximisation (`em`; not for moat). Default:
-    /// `adam`; independent `em`.
+    /// Gradients (`adam`), or expectation–maximisation (`em`); not every family has both.
     #[arg(long, value_name = "adam|em", hide_possible_values = true)]
     optimiser: Option<OptimiserChoice>,
-    /// Epochs: times through the data. Default: 50; directed and hclt 30; other trees 100.
+    /// Epochs: times through the data.
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// Early stopping: epochs without a better validation. Default: never; directed and hclt 6; other trees 5.
+    /// Early stopping: epochs without a better validation.
     #[arg(long, value_name = "N")]
     patience: Option<usize>,
-    /// Rows of a mini-batch. Default: 1024 (directed 256), from 500 columns on 64; hclt 256; other trees all.
+    /// Rows of a mini-batch. With 500 columns and more, families that learn by gradients take fewer.
     #[arg(long, alias = "batch", value_name = "N")]
     batch_size: Option<usize>,
-    /// Learning rate of Adam. Default: 0.05; from 500 columns on moat 0.01, directed 0.02.
+    /// Learning rate of Adam. With 500 columns and more it is smaller.
     #[arg(long, alias = "lr", value_name = "X")]
     learning_rate: Option<f64>,
-    /// Let the learning rate fall to zero along a cosine. Always so with directed and hclt.
+    /// Let the learning rate fall to zero along a cosine. Some families always do.
     #[arg(long)]
     cosine: bool,
     /// Validate and keep an exponential moving average of the parameters with this decay per step.

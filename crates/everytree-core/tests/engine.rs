@@ -41,7 +41,7 @@ fn settings() -> Settings {
         ema: Some(0.9),
         optimiser: Optimiser::Adam,
         regularisation: Regularisation { shrinkage: 1.0, laplace: 0.5 },
-        ..Settings::directed(STATES.len())
+        ..Family::Directed.settings(STATES.len())
     }
 }
 

@@ -47,7 +47,7 @@ fn complete(table: &Table) -> Dataset {
 }
 
 fn settings() -> Settings {
-    Settings { epochs: 25, batch_size: 64, learning_rate: 0.05, ..Settings::directed(STATES.len()) }
+    Settings { epochs: 25, batch_size: 64, learning_rate: 0.05, ..Family::Directed.settings(STATES.len()) }
 }
 
 fn learn(rows: Datasets<'_>, components: usize) -> Search {

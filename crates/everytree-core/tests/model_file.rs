@@ -335,7 +335,7 @@ fn checkpoint() -> Checkpoint {
     let facts = file.provenance.train.unwrap();
     Checkpoint {
         search: Search { plan, results: Vec::new(), best: Some(best), running: Some(running) },
-        settings: Settings::directed(5),
+        settings: Family::Directed.settings(5),
         precision: "f32".into(),
         schema: file.schema,
         train: facts.clone(),

@@ -277,7 +277,7 @@ fn learn_from(
 
 #[test]
 fn a_mixture_of_one_tree_is_chow_liu() {
-    let (mixture, _) = learn(Family::ChowLiu, 1, 1, &Settings::mixture_of_trees());
+    let (mixture, _) = learn(Family::ChowLiu, 1, 1, &Family::ChowLiu.settings(0));
     let data = rows(500, &STATES, 7);
     let expected = counted(Family::ChowLiu, &data, 1.0);
     let all = every::row(&STATES);
@@ -287,7 +287,7 @@ fn a_mixture_of_one_tree_is_chow_liu() {
     // Wherever it begins: a random tree is not what is kept.
     let start =
         Start { family: Family::ChowLiu, pairs: Pairs::Lambda, pseudocount: 1.0, random: true, seed: 1 };
-    let (mixture, _) = learn_from(start, 1, 1, &Settings::mixture_of_trees());
+    let (mixture, _) = learn_from(start, 1, 1, &Family::ChowLiu.settings(0));
     for (found, expected) in log_p(&mixture, &all).iter().zip(log_p(&expected, &all)) {
         assert!((found - expected).abs() < 1e-12);
     }
@@ -311,8 +311,8 @@ fn one_hidden_state_is_independence() {
 fn larger_models_explain_more() {
     let valid =
         |family, components, hidden, settings: &Settings| learn(family, components, hidden, settings).1;
-    let trees = Settings::mixture_of_trees();
-    let hidden = Settings::hidden_tree();
+    let trees = Family::ChowLiu.settings(0);
+    let hidden = Family::Hclt.settings(0);
     let floor = valid(Family::Independent, 1, 1, &trees);
     let one = valid(Family::ChowLiu, 1, 1, &trees);
     let several = valid(Family::ChowLiu, 3, 1, &trees);

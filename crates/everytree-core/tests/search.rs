@@ -65,7 +65,7 @@ fn settings(family: Family, optimiser: Optimiser) -> Settings {
         optimiser,
         regularisation: Regularisation { shrinkage: 0.5, laplace: 0.2 },
         patience: None,
-        ..Settings::directed(STATES.len())
+        ..Family::Directed.settings(STATES.len())
     }
 }
 

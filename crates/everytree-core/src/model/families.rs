@@ -40,10 +40,12 @@ impl Family {
         Self::ALL.iter().flat_map(|&family| family.spec().presets.iter().map(move |preset| (family, preset)))
     }
 
-    /// The family and the preset of this name.
+    /// The family and the preset of this name or alias.
     pub fn preset(name: &str) -> Result<(Family, &'static Preset), UnknownFamily> {
         let unknown = || UnknownFamily { name: name.to_owned() };
-        Self::presets().find(|(_, preset)| preset.name == name).ok_or_else(unknown)
+        Self::presets()
+            .find(|(_, preset)| preset.name == name || preset.aliases.contains(&name))
+            .ok_or_else(unknown)
     }
 
     /// The family that a model file names.

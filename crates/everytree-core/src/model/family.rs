@@ -90,6 +90,8 @@ impl Trees {
 pub struct Preset {
     /// The name.
     pub name: &'static str,
+    /// Other names that are understood.
+    pub aliases: &'static [&'static str],
     /// In a few words.
     pub summary: &'static str,
     /// How many components, if nothing else is asked for.
@@ -106,7 +108,7 @@ impl Preset {
     /// One component over columns as they are.
     pub const fn one(name: &'static str, summary: &'static str) -> Self {
         let one = HowMany::Just(1);
-        Self { name, summary, components: one, hidden: one, blocks: false, several: None }
+        Self { name, aliases: &[], summary, components: one, hidden: one, blocks: false, several: None }
     }
 }
 

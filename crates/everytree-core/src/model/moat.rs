@@ -673,10 +673,10 @@ impl FamilyModel for Moat {
     const SPEC: FamilySpec = FamilySpec {
         name: "moat",
         title: "mixture of all trees",
-        presets: &[Preset::one(
-            "moat",
-            "the mixture of all trees of the paper: spanning trees, shared margins",
-        )],
+        presets: &[Preset {
+            aliases: &["mixture-of-all-trees"],
+            ..Preset::one("moat", "the mixture of all trees of the paper: spanning trees, shared margins")
+        }],
         trees: Trees::All,
         pair_tables: true,
         // Tables are bound to the margins.

@@ -51,7 +51,7 @@ pub enum Optimiser {
 /// Rows of a batch that is all there are.
 pub const ALL_ROWS: usize = u32::MAX as usize;
 /// From this many variables on, the paper took small batches and short steps.
-const MANY_VARIABLES: usize = 500;
+pub(crate) const MANY_VARIABLES: usize = 500;
 
 impl Settings {
     /// The paper's: 50 epochs; batches of 1,024 rows and steps of 0.05 below 500 variables, of 64 rows and 0.01 from there on.
@@ -68,39 +68,6 @@ impl Settings {
             optimiser: Optimiser::Adam,
             regularisation: Regularisation::default(),
         }
-    }
-
-    /// For the directed family: shorter epochs of smaller batches, steps that fall along a cosine, components of a mixture
-    /// shrunk towards their mean. Chosen on validation rows of the datasets in experiments/results/table1-directed.csv.
-    pub fn directed(variables: usize) -> Self {
-        let (batch_size, learning_rate) = if variables < MANY_VARIABLES { (256, 0.05) } else { (64, 0.02) };
-        Self {
-            epochs: 30,
-            batch_size,
-            learning_rate,
-            patience: Some(6),
-            cosine: true,
-            regularisation: Regularisation { shrinkage: 2.0, laplace: 0.0 },
-            ..Self::paper(variables)
-        }
-    }
-
-    /// For mixtures of trees: all rows at once, a new tree for every component in every step.
-    pub fn mixture_of_trees() -> Self {
-        Self {
-            epochs: 100,
-            batch_size: ALL_ROWS,
-            patience: Some(5),
-            optimiser: Optimiser::Em,
-            regularisation: Regularisation { shrinkage: 5.0, laplace: 1.0 },
-            ..Self::paper(0)
-        }
-    }
-
-    /// For hidden trees: gradients, like the directed family; they get further than expectation–maximisation in the same
-    /// time (jester in experiments/results/table1.csv).
-    pub fn hidden_tree() -> Self {
-        Self { epochs: 30, batch_size: 256, patience: Some(6), cosine: true, ..Self::paper(0) }
     }
 
     /// Can one learn like this?
@@ -219,7 +186,7 @@ pub struct Regularisation {
     /// Of the components of a mixture, towards their mean: as many times half the square of the distance counts as
     /// nats of the whole data.
     pub shrinkage: f64,
-    /// Laplace laplace: rows spread evenly over the states of every line of every free table.
+    /// Laplace smoothing: rows spread evenly over the states of every line of every free table.
     #[serde(alias = "smoothing")]
     pub laplace: f64,
 }

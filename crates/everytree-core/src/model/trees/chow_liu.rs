@@ -1,7 +1,7 @@
 //! The tree of the highest mutual information (Chow and Liu). Mixed, it is the mixture of trees of Meilă and Jordan.
 
 use super::parameters::{Layout, TreeParameters};
-use super::{OneTree, TreeModel, best_tree};
+use super::{OneTree, TreeModel, all_rows_at_once, best_tree};
 use crate::data::Codes;
 use crate::model::family::{ComponentShape, FamilySpec, Initialisation, Preset, Trees};
 use crate::model::settings::{AUTO, HowMany};
@@ -44,6 +44,7 @@ impl OneTree for ChowLiu {
         mixture_title: Some("mixture of trees"),
         presets: &[
             Preset {
+                aliases: &["chow-liu-tree"],
                 several: Some("mixture-of-trees"),
                 ..Preset::one("chow-liu", "one tree, of the highest mutual information")
             },
@@ -61,7 +62,7 @@ impl OneTree for ChowLiu {
     type Stats = TreeCounts;
 
     fn settings(_: usize) -> Settings {
-        Settings::mixture_of_trees()
+        all_rows_at_once()
     }
 
     fn blank(states: &[usize], _: &ComponentShape) -> Result<TreeParameters, ModelError> {

@@ -1,7 +1,7 @@
 //! Columns that have nothing to do with each other. Mixed, they are latent classes.
 
 use super::parameters::{Layout, TreeParameters};
-use super::{OneTree, TableCounts, TreeModel, best_tree};
+use super::{OneTree, TableCounts, TreeModel, all_rows_at_once, best_tree};
 use crate::data::Codes;
 use crate::model::family::{ComponentShape, FamilySpec, Initialisation, Preset, Trees};
 use crate::model::{ModelError, Optimiser, Regularisation, Settings};
@@ -15,7 +15,10 @@ impl OneTree for Independent {
     const SPEC: FamilySpec = FamilySpec {
         name: "independent",
         title: "independent columns",
-        presets: &[Preset::one("independent", "independent columns; several components: latent classes")],
+        presets: &[Preset {
+            aliases: &["fully-factorised"],
+            ..Preset::one("independent", "independent columns; several components: latent classes")
+        }],
         trees: Trees::One,
         optimisers: &[Optimiser::Em, Optimiser::Adam],
         counted: true,
@@ -24,7 +27,7 @@ impl OneTree for Independent {
     type Stats = TableCounts;
 
     fn settings(_: usize) -> Settings {
-        Settings::mixture_of_trees()
+        all_rows_at_once()
     }
 
     fn blank(states: &[usize], _: &ComponentShape) -> Result<TreeParameters, ModelError> {

@@ -22,6 +22,7 @@ pub use independent::Independent;
 pub use tree_model::TreeModel;
 
 use super::family::{ComponentShape, FamilyModel, FamilySpec, Initialisation};
+use super::settings::{ALL_ROWS, Optimiser};
 use super::{ComponentInference, Learnable, ModelError, ParamsView, Regularisation, Settings, UnseenStates};
 use crate::data::Codes;
 use crate::forest::Backend;
@@ -29,6 +30,18 @@ use crate::spanning::Kind;
 use crate::util::standard_normals;
 use parameters::{TreeParameters, edges};
 use std::borrow::Cow;
+
+/// For families that are counted: all rows in every step, by expectation–maximisation.
+fn all_rows_at_once() -> Settings {
+    Settings {
+        epochs: 100,
+        batch_size: ALL_ROWS,
+        patience: Some(5),
+        optimiser: Optimiser::Em,
+        regularisation: Regularisation { shrinkage: 5.0, laplace: 1.0 },
+        ..Settings::paper(0)
+    }
+}
 
 /// A family of single trees.
 pub trait OneTree: Clone + Send + Sync {
