@@ -55,6 +55,20 @@ impl Scoring<'_> {
     /// The distribution of one column given the others, for every row of a table as it goes by; its own cell is not looked
     /// at. Exact where all other cells were observed, else estimated. Over the states that were observed in training, or
     /// over all, with the one for missing cells. Rows that are impossible whatever the column holds come as NaN.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// let mut sure = 0;
+    /// model.scoring().conditional_stream(&data, "cough", &mut |p| {
+    ///     sure += usize::from(p.iter().any(|p| p.value > 0.8));
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(sure, 40);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
     pub fn conditional_stream<'t>(
         &self,
         table: impl Into<Input<'t>>,
@@ -127,6 +141,20 @@ impl Scoring<'_> {
 
     /// The surprisal of every row, `−log p(x)`, and of every cell of it given the others, `−log p(x_v | rest)`, of a table as
     /// it goes by; in nats. A cell that is missing comes as NaN.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// let mut most: f64 = 0.0;
+    /// model.scoring().surprisal_stream(&data, &mut |row, _cells| {
+    ///     most = most.max(row.value);
+    ///     Ok(())
+    /// })?;
+    /// assert!(most > 0.0);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
     pub fn surprisal_stream<'t>(
         &self,
         table: impl Into<Input<'t>>,

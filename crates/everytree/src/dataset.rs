@@ -68,6 +68,16 @@ impl Dataset {
     }
 
     /// With these cells missing.
+    ///
+    /// ```
+    /// use everytree_core::data::Missing;
+    ///
+    /// # let data = everytree::Dataset::from_columns([("a", vec![Some("x"), Some("y")])])?;
+    /// let mut missing = Missing::default();
+    /// missing.push(1, vec![0]);
+    /// assert_eq!(data.with_missing(missing)?.label(1, 0), None);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
     pub fn with_missing(self, missing: Missing) -> Result<Self> {
         Ok(Self(self.0.with_missing(missing)?))
     }
@@ -170,6 +180,26 @@ pub enum MissingValues {
 /// assert_eq!(survey.missing().cells(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// Everything that can be said about reading:
+///
+/// ```
+/// use everytree::ReadOptions;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("survey.txt");
+/// std::fs::write(&path, "1.5|yes\n2.5|no\n3.5|no\n4.5|yes\n")?;
+/// let reading = ReadOptions::default().delimiter('|').header(false).max_states(3).bins("x0", 2);
+/// let survey = reading.open(&path)?;
+/// assert_eq!(survey.schema().variables[0].labels().len(), 2);
+/// // Columns of too many numbers can be refused instead of being cut into bins.
+/// assert!(ReadOptions::default().header(false).max_states(3).bin_numbers(false).open(&path).is_err());
+/// // Once more, with a schema that is known; and how text is cut into fields.
+/// let again = reading.read_all(&[path.as_path().into()], 1, survey.schema())?;
+/// assert_eq!(again.datasets[0], survey);
+/// assert_eq!(reading.text()?.delimiter, Some(b'|'));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -237,6 +267,12 @@ impl ReadOptions {
     /// Cuts a column of numbers into so many quantile bins.
     pub fn bins(mut self, column: impl Into<String>, bins: usize) -> Self {
         self.bins.insert(column.into(), bins);
+        self
+    }
+
+    /// Are columns of too many numbers cut into bins, or refused?
+    pub fn bin_numbers(mut self, bin_numbers: bool) -> Self {
+        self.bin_numbers = bin_numbers;
         self
     }
 

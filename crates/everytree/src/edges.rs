@@ -50,6 +50,19 @@ impl Model {
     /// What each component says about edges: matrices over [`Model::variables`] that add up to probabilities. Row: what is
     /// explained; column: what explains; the diagonal of directed families has the probability of being a root. Of
     /// families without directions only the half below the diagonal is filled.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// let (names, matrices) = (model.variables(), model.edge_matrices()?);
+    /// assert_eq!((names, matrices.len()), (vec!["smoker".to_owned(), "cough".to_owned()], model.components()));
+    /// let p = model.edge_probabilities()?; // of all components together
+    /// assert!((p[1] - 1.0).abs() < 1e-9 && p[1] == p[2]); // two columns: one tree
+    /// assert_eq!(model.edges_of(&p, &p)[0].probability, p[1]);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
     pub fn edge_matrices(&self) -> Result<Vec<Vec<f64>>> {
         if let Some(posteriors) = &self.file().edge_posteriors {
             return Ok(posteriors.clone());

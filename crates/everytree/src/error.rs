@@ -26,6 +26,25 @@ use thiserror::Error;
 /// assert_eq!(error.code(), ErrorCode::Io);
 /// assert_eq!(error.file().unwrap().to_str(), Some("no such file"));
 /// ```
+///
+/// Where it is:
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("new.csv");
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let survey = everytree::Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = everytree::Fit::new().epochs(1).run(&survey)?;
+/// std::fs::write(&path, "smoker,cough\nyes,no\nno,perhaps\n")?;
+/// let error = model.open(&path).unwrap_err();
+/// assert_eq!((error.row(), error.column(), error.value()), (Some(1), Some("cough"), Some("perhaps"))); // from 0
+/// assert_eq!(error.known(), ["no", "yes"]);
+/// let error = everytree::Fit::new().holdout(2.0).run(&survey).unwrap_err();
+/// assert_eq!(error.option_name(), Some("holdout"));
+/// assert!(error.spelled(everytree::Spelling::Flags).contains("--holdout"));
+/// assert!(error.io().is_none() && !error.is_interrupted());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Error {
     kind: Box<Kind>,
@@ -168,6 +187,11 @@ impl Error {
     }
 
     /// Something that a caller's own code wants to be told as one of ours: an error while writing what is streamed to it.
+    ///
+    /// ```
+    /// let error = everytree::Error::while_writing(std::io::ErrorKind::BrokenPipe.into());
+    /// assert!(error.io().is_some());
+    /// ```
     pub fn while_writing(cause: std::io::Error) -> Self {
         Kind::Sink(cause).into()
     }

@@ -51,6 +51,24 @@ pub(crate) fn state_of(schema: &Schema, variable: usize, value: Option<&str>) ->
 /// assert_eq!(model.log_evidence(&evidence)?.standard_error, 0.0);
 /// # Ok::<(), everytree::Error>(())
 /// ```
+///
+/// Missing cells, several values of which one is missing, and likelihoods (soft evidence):
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("survey.csv");
+/// # std::fs::write(&path, format!("smoker,age\n{}", "yes,20\n,30\n".repeat(20)))?;
+/// # let model = Fit::new().epochs(1).run(&Dataset::open(&path)?)?;
+/// let unknown = model.evidence().given_missing("smoker")?;
+/// assert!(unknown.is_given("smoker") && !unknown.is_given("age"));
+/// let either = model.evidence().given_values("smoker", [Some("yes"), None])?;
+/// assert!(model.log_evidence(&either)?.value.abs() < 1e-9);
+/// let soft = model.evidence().given_likelihoods("age", [("20", 0.9), ("30", 0.1)])?;
+/// let answer = model.query().evidence(soft).missing_as_state(true).target("smoker")?.run()?;
+/// assert!(answer.probability("smoker", "yes").unwrap() > 0.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Evidence<'m> {
     schema: &'m Schema,

@@ -54,6 +54,26 @@ pub enum ImputeMethod {
 /// assert!(cells[0].probability.unwrap().value > 0.8);
 /// # Ok::<(), everytree::Error>(())
 /// ```
+///
+/// Files as they go by, with a way to stop and with progress:
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("new.csv");
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(1).run(&data)?;
+/// std::fs::write(&path, "smoker;cough\nyes;\n;no\n")?;
+/// let (stop, done) = (AtomicBool::new(false), AtomicUsize::new(0));
+/// let on_row = |_: usize| _ = done.fetch_add(1, Ordering::Relaxed);
+/// let read = everytree::ReadOptions::default().delimiter(';').text()?;
+/// let imputed = model.imputation().read(read).stop(&stop).on_row(&on_row).cells(path.as_path())?;
+/// assert_eq!((imputed.cells.len(), done.into_inner()), (2, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Imputation<'a> {
     model: &'a Model,

@@ -31,6 +31,23 @@ use std::sync::Arc;
 /// println!("{model}"); // what it is, in a line
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// What it is:
+///
+/// ```
+/// # use everytree::{Dataset, Fit, Model};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let survey = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// let model = Fit::new().family("chow-liu").run(&survey)?;
+/// assert_eq!((model.family(), model.title()), ("chow-liu", "Chow–Liu tree"));
+/// assert_eq!((model.components(), model.mixing_weights()), (1, vec![1.0]));
+/// assert!(model.parameters() > 0 && model.is_directed());
+/// assert!(model.exact_answers().contains(&"most probable row"));
+/// assert_eq!(model.schema().variables[0].name, "smoker");
+/// assert_eq!(model.file().provenance.train.as_ref().unwrap().rows, 36);
+/// assert_eq!(Model::from_bytes(&model.to_bytes())?, model); // the bytes of its file
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     file: Arc<ModelFile>,

@@ -20,6 +20,18 @@ const MOST: usize = 100_000;
 /// assert!(best[0].proven);
 /// # Ok::<(), everytree::Error>(())
 /// ```
+///
+/// How hard to look, in models that mix trees, and whether missing cells count as values:
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let rows = model.most_probable(2).trees(100).seed(1).missing_as_state(true).run()?;
+/// assert!(rows[0].log_p >= rows[1].log_p);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct MostProbable<'m> {
     model: &'m Model,

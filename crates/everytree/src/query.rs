@@ -21,6 +21,31 @@ use std::fmt;
 /// println!("{answer}");
 /// # Ok::<(), everytree::Error>(())
 /// ```
+///
+/// Everything that can be said about it:
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// use everytree::Method;
+///
+/// let answer = model
+///     .query()
+///     .given("smoker", "yes")?
+///     .target_value("cough", Some("yes"))?
+///     .edges(true)
+///     .missing_as_state(true)
+///     .method(Method::Exact)
+///     .tolerance(0.01) // of answers that are estimates
+///     .trees(1000)
+///     .seed(1)
+///     .run()?;
+/// assert_eq!(answer.estimate("cough", "yes").unwrap().standard_error, 0.0);
+/// assert!(model.query().given("smoker", "no")?.no_targets().run()?.values.is_empty());
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Query<'m> {
     model: &'m Model,

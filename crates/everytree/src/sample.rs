@@ -48,6 +48,16 @@ impl<'m> Sample<'m> {
     }
 
     /// The same, and how they were drawn.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// let (rows, drawn) = model.sample(10).run_with_method()?;
+    /// assert_eq!((rows.rows(), drawn), (10, everytree::Drawn::Exactly));
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
     pub fn run_with_method(&self) -> Result<(Dataset, Drawn)> {
         let schema = self.model.schema();
         if self.rows.saturating_mul(schema.variables.len()) > MOST_CELLS {

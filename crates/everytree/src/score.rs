@@ -56,6 +56,32 @@ pub enum Unknown {
 /// assert!(worst < 0.0);
 /// # Ok::<(), everytree::Error>(())
 /// ```
+///
+/// Everything that can be said about it:
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// use everytree::{DeviceChoice, ReadOptions, Unknown};
+/// use std::sync::atomic::AtomicBool;
+///
+/// let (stop, note) = (AtomicBool::new(false), |text: String| eprintln!("{text}"));
+/// let scoring = model
+///     .scoring()
+///     .missing_as_state(false)
+///     .unknown(Unknown::Error)
+///     .tolerance(0.01) // of rows with missing cells
+///     .trees(1000)
+///     .seed(1)
+///     .read(ReadOptions::default().text()?)
+///     .device(DeviceChoice::Cpu)
+///     .stop(&stop)
+///     .note(&note);
+/// assert_eq!(scoring.run(&data)?.log_likelihoods.len(), 40);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Scoring<'a> {
     model: &'a Model,

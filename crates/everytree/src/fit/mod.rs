@@ -1,29 +1,31 @@
 //! Learning a model from a dataset: options, plan, search, progress, results.
 
 mod blocks;
+mod builder;
+mod monitor;
 mod observer;
 mod options;
 mod plan;
+mod report;
 mod run;
 
 pub use blocks::grouping_in_words;
 pub use observer::{FitRows, Observer};
 pub use options::{BlockOptions, ColumnGroup, FitOptions, Init, Precision};
+pub use report::{FitReport, Fitted, Stopped};
 
 use crate::columns::like;
 use crate::device::Device;
 use crate::error::Kind;
 use crate::words::plural;
 use crate::{Dataset, Error, Model, Result};
-use everytree_core::file::{Checkpoint, FileError, TableFacts};
-use everytree_core::learn::{
-    Datasets, Ended, Epoch, LearnError, Progress, Search, SearchObserver, Trial, TrialResult,
-};
-use everytree_core::model::{HowMany, Optimiser, Settings};
+use everytree_core::file::{Checkpoint, TableFacts};
+use everytree_core::learn::{Datasets, Ended, LearnError, Search};
+use everytree_core::model::{Optimiser, Settings};
+use monitor::{Keep, Monitor};
 use plan::Checked;
 use run::{How, Learned, best_epoch, facts_of, learn, refit};
 use std::cell::RefCell;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -38,6 +40,53 @@ use std::time::{Duration, Instant};
 /// assert_eq!(model.components(), 2);
 /// # Ok::<(), everytree::Error>(())
 /// ```
+///
+/// Everything that can be said about learning:
+///
+/// ```
+/// use everytree::{BlockOptions, DeviceChoice, Fit, Init, Optimiser, Pairs, Precision};
+/// use std::time::Duration;
+///
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = everytree::Dataset::from_columns([("a", cells("x", "y")), ("b", cells("1", "2"))])?;
+/// let (train, valid) = data.split(0.5, 0);
+/// let folder = tempfile::tempdir()?;
+/// let fit = Fit::new()
+///     .family("directed")
+///     .components_auto() // or .components(4)
+///     .blocks(BlockOptions::auto())
+///     .block_states(vec![4])
+///     .init(Init::Counts)
+///     .pseudocount(1.0)
+///     .laplace(0.1)
+///     .shrinkage(1.0)
+///     .optimiser(Optimiser::Adam)
+///     .epochs(3)
+///     .patience(2)
+///     .batch_size(16)
+///     .learning_rate(0.02)
+///     .cosine(true)
+///     .ema(0.9)
+///     .precision(Precision::F64)
+///     .device(DeviceChoice::Cpu)
+///     .seed(7)
+///     .timeout(Duration::from_secs(60))
+///     .checkpoint(folder.path().join("half.way"))
+///     .valid(valid.clone())
+///     .test(valid)
+///     .without_edges();
+/// let fitted = fit.run_with(&train, &mut ())?;
+/// assert_eq!(fitted.report.test_ll, Some(fitted.report.valid_ll));
+///
+/// // From where it was left, with epochs or patience anew; here nothing is left to do.
+/// let checkpoint = everytree::Checkpoint::load(&folder.path().join("half.way"))?;
+/// assert_eq!(fit.resume(checkpoint).run_with(&train, &mut ())?.report.valid_ll, fitted.report.valid_ll);
+///
+/// // Free matrices for the paper's family; latent variables; a tenth held out, and learned from in the end.
+/// Fit::new().pairs(Pairs::Sinkhorn).epochs(1).holdout(0.1).refit(true).run(&train)?;
+/// Fit::new().family("hclt").hidden_auto().epochs(1).run(&train)?; // or .hidden(4)
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Fit {
     options: FitOptions,
@@ -46,174 +95,6 @@ pub struct Fit {
     checkpoint: Option<PathBuf>,
     resume: Option<Box<Checkpoint>>,
     without_edges: bool,
-}
-
-/// How a fit ended.
-///
-/// ```
-/// # use everytree::{Dataset, Fit};
-/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
-/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
-/// let fitted = Fit::new().epochs(2).run_with(&data, &mut ())?;
-/// assert_eq!(fitted.report.stopped.as_str(), "done");
-/// # Ok::<(), everytree::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Stopped {
-    /// All epochs were done, and nothing was left to try.
-    Done,
-    /// Early stopping: validation did not get better any more.
-    Patience,
-    /// The time was up.
-    Timeout,
-    /// The observer said so.
-    Observer,
-    /// Something went wrong when there was a model already; see [`Fitted::failure`].
-    Failed,
-}
-
-impl Stopped {
-    /// As text: `done`, `patience`, `timeout`, `stopped` or `failed`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Patience => "patience",
-            Self::Timeout => "timeout",
-            Self::Observer => "stopped",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// A model, and how it came about.
-///
-/// ```
-/// # use everytree::{Dataset, Fit};
-/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
-/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
-/// let fitted = Fit::new().epochs(2).run_with(&data, &mut ())?;
-/// assert!(fitted.failure.is_none());
-/// assert_eq!(fitted.model, model);
-/// # Ok::<(), everytree::Error>(())
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Fitted {
-    /// The model.
-    pub model: Model,
-    /// How it went.
-    pub report: FitReport,
-    /// What went wrong after there was a model: it is the best so far, without what was to follow.
-    pub failure: Option<Error>,
-}
-
-/// How a fit went. Log-likelihoods are means over rows, in nats, in f64.
-///
-/// ```
-/// # use everytree::{Dataset, Fit};
-/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
-/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
-/// let report = Fit::new().epochs(2).run_with(&data, &mut ())?.report;
-/// assert_eq!((report.epochs, report.train.rows, report.valid.rows), (2, 36, 4));
-/// assert!(report.train_ll > -1.0);
-/// # Ok::<(), everytree::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct FitReport {
-    /// Rows that the model has learned from, and those of them that differ.
-    pub train: TableFacts,
-    /// Rows to validate with.
-    pub valid: TableFacts,
-    /// Rows to test with.
-    pub test_rows: Option<usize>,
-    /// Were the rows to validate with held out from those to learn from?
-    pub held_out: bool,
-    /// Mean log-likelihood of the training rows.
-    pub train_ll: f64,
-    /// Of the validation rows.
-    pub valid_ll: f64,
-    /// Of the test rows.
-    pub test_ll: Option<f64>,
-    /// Are the first two estimates, because cells are missing?
-    pub estimated: [bool; 2],
-    /// The epoch that validated best; 0 is the initialisation.
-    pub best_epoch: usize,
-    /// Epochs in all, of the fit that was best.
-    pub epochs: usize,
-    /// Epoch by epoch, of the fit that was best.
-    pub history: Vec<Epoch>,
-    /// Every candidate and how it validated.
-    pub trials: Vec<TrialResult>,
-    /// The groups of columns that candidates name by number.
-    pub groupings: Vec<Vec<Vec<usize>>>,
-    /// Has the model learned from the held-out rows too?
-    pub refit: bool,
-    /// How it ended.
-    pub stopped: Stopped,
-    /// Where it was learned.
-    pub device: String,
-    /// The settings of learning.
-    pub settings: Settings,
-    /// Of learning alone.
-    pub learning_seconds: f64,
-    /// With everything that follows: evaluation, and what rows say about edges.
-    pub seconds: f64,
-}
-
-/// What is said of a [`Fit`], option by option.
-macro_rules! options {
-    ($($(#[doc = $about:literal])* $name:ident($($argument:ident: $kind:ty)?) $(=> $value:expr)?;)*) => {
-        impl Fit {$(
-            $(#[doc = $about])*
-            pub fn $name(mut self, $($argument: $kind)?) -> Self {
-                self.options.$name = options!(@value $name $($argument)? $(=> $value)?);
-                self
-            }
-        )*}
-    };
-    (@value $name:ident $argument:ident => $value:expr) => { $value };
-    (@value $name:ident => $value:expr) => { $value };
-    (@value $name:ident $argument:ident) => { $argument };
-}
-
-options! {
-    /// How many components are mixed.
-    components(components: usize) => Some(HowMany::Just(components));
-    /// How many states latent variables have.
-    hidden(states: usize) => Some(HowMany::Just(states));
-    /// Which columns are modelled jointly.
-    blocks(blocks: BlockOptions);
-    /// Times through the data.
-    epochs(epochs: usize) => Some(epochs);
-    /// Early stopping: epochs without a better validation.
-    patience(epochs: usize) => Some(epochs);
-    /// Rows of a mini-batch.
-    batch_size(rows: usize) => Some(rows);
-    /// Learning rate of Adam.
-    learning_rate(rate: f64) => Some(rate);
-    /// Decay of an exponential moving average of the parameters.
-    ema(decay: f64) => Some(decay);
-    /// Laplace smoothing of free tables.
-    laplace(pseudocount: f64) => Some(pseudocount);
-    /// How much components are shrunk towards what they have in common.
-    shrinkage(strength: f64) => Some(strength);
-    /// How parameters are updated.
-    optimiser(optimiser: Optimiser) => Some(optimiser);
-    /// Seed of everything random: the same seed, the same model, on any number of threads.
-    seed(seed: u64);
-    /// Precision of gradients.
-    precision(precision: Precision);
-    /// Fraction of the rows held out for validation.
-    holdout(fraction: f64);
-    /// Learn once more, from the validation rows too, for as many epochs as were best.
-    refit(refit: bool);
-    /// Where the work is done.
-    device(device: crate::DeviceChoice);
 }
 
 impl Fit {
@@ -230,54 +111,6 @@ impl Fit {
     /// The options.
     pub fn options(&self) -> &FitOptions {
         &self.options
-    }
-
-    /// Family of models, by name: `moat`, `directed`, `chow-liu` … ([`families`](crate::families) lists them).
-    pub fn family(mut self, name: impl Into<String>) -> Self {
-        self.options.family = name.into();
-        self
-    }
-
-    /// As many components as validation prefers.
-    pub fn components_auto(mut self) -> Self {
-        self.options.components = Some(HowMany::UpTo(everytree_core::model::AUTO));
-        self
-    }
-
-    /// Keeps the best model so far after this long.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout.as_secs_f64());
-        self
-    }
-
-    /// Validates with these rows instead of rows that are held out. Their labels must be known to the rows to learn from.
-    pub fn valid(mut self, valid: Dataset) -> Self {
-        self.valid = Some(valid);
-        self
-    }
-
-    /// Reports how likely these rows are at the end. Their labels must be known to the rows to learn from.
-    pub fn test(mut self, test: Dataset) -> Self {
-        self.test = Some(test);
-        self
-    }
-
-    /// Saves the state of learning to this file after every epoch.
-    pub fn checkpoint(mut self, path: impl Into<PathBuf>) -> Self {
-        self.checkpoint = Some(path.into());
-        self
-    }
-
-    /// Goes on from a checkpoint, to the very same result. Its settings count; epochs and patience may be given anew.
-    pub fn resume(mut self, checkpoint: Checkpoint) -> Self {
-        self.resume = Some(Box::new(checkpoint));
-        self
-    }
-
-    /// Leaves out what the training rows say about edges: less to compute, for whoever does not look at them.
-    pub fn without_edges(mut self) -> Self {
-        self.without_edges = true;
-        self
     }
 
     /// The ways to group columns that this fit would compare; of none or one it would take that.
@@ -329,9 +162,9 @@ impl Fit {
         let test_rows = test.as_ref().map(|test| test.rows());
         let rows = FitRows::new(train.rows(), valid.rows(), test_rows, held_out.map(|_| seed));
         observer.data(&rows);
-        let told = RefCell::new(observer);
-        let note = |text: String| told.borrow_mut().note(&text);
-        let warn = |text: String| told.borrow_mut().warning(&text);
+        let observer = RefCell::new(observer);
+        let note = |text: String| observer.borrow_mut().note(&text);
+        let warn = |text: String| observer.borrow_mut().warning(&text);
         let device = Device::find(self.options.device, train.columns(), &note)?;
         let begin = Instant::now();
         let facts = [facts_of(&train), facts_of(&valid)];
@@ -356,8 +189,8 @@ impl Fit {
             },
         });
         let timeout = self.options.timeout.map(|seconds| Duration::from_secs_f64(seconds.min(1e9)));
-        let mut watch = Watch {
-            told: &told,
+        let mut monitor = Monitor {
+            observer: &observer,
             deadline: timeout.map(|timeout| begin + timeout),
             keep: keep.as_mut(),
             timed_out: false,
@@ -365,22 +198,22 @@ impl Fit {
         };
         let data = Datasets { train: &train, valid: &valid };
         let how = How { settings: &settings, precision, device: &device, note: &note };
-        let ended = learn(&mut search, data, how, &mut watch);
+        let ended = learn(&mut search, data, how, &mut monitor);
         let Some(best) = search.best_so_far()? else {
             return Err(match ended {
                 Err(error) => explained(error, &train),
-                Ok(_) => watch.failed.map_or(Kind::NoModel.into(), Error::from),
+                Ok(_) => monitor.failed.map_or(Kind::NoModel.into(), Error::from),
             });
         };
         let mut stopped = match &ended {
-            Ok(Ended::Stopped) if watch.timed_out => Stopped::Timeout,
+            Ok(Ended::Stopped) if monitor.timed_out => Stopped::Timeout,
             Ok(Ended::Stopped) => Stopped::Observer,
             Ok(Ended::Patience) => Stopped::Patience,
             Ok(Ended::Done) => Stopped::Done,
             Err(_) => Stopped::Failed,
         };
         let mut failure = ended.err().map(|error| explained(error, &train));
-        if let Some(error) = watch.failed.take() {
+        if let Some(error) = monitor.failed.take() {
             failure.get_or_insert(Error::from(error).at("saving the checkpoint"));
         }
         match stopped {
@@ -395,13 +228,13 @@ impl Fit {
         let mut learned = Learned { model: best.model.clone(), settings, facts, all: None };
         if self.options.refit {
             if matches!(stopped, Stopped::Done | Stopped::Patience) {
-                told.borrow_mut().refit(best_epoch(&best));
-                watch.keep = None;
+                observer.borrow_mut().refit(best_epoch(&best));
+                monitor.keep = None;
                 let how = How { settings: &learned.settings, precision, device: &device, note: &note };
-                match refit(&train, &valid, how, &search.plan, &best, &mut watch) {
+                match refit(&train, &valid, how, &search.plan, &best, &mut monitor) {
                     Ok(Some(again)) => learned = again,
                     Ok(None) => {
-                        stopped = if watch.timed_out { Stopped::Timeout } else { Stopped::Observer };
+                        stopped = if monitor.timed_out { Stopped::Timeout } else { Stopped::Observer };
                         note("stopped: the model without the rows held out is what is kept".to_owned());
                     }
                     // What was learned before is not lost for that.
@@ -503,52 +336,5 @@ fn explained(error: LearnError, data: &Dataset) -> Error {
             Kind::Blocks { column, error }.into()
         }
         error => error.into(),
-    }
-}
-
-/// Where checkpoints go, and what is in them.
-struct Keep {
-    path: PathBuf,
-    checkpoint: Checkpoint,
-}
-
-/// Tells the observer, looks at the clock, and saves checkpoints.
-struct Watch<'a, 'o> {
-    told: &'a RefCell<&'o mut dyn Observer>,
-    deadline: Option<Instant>,
-    keep: Option<&'a mut Keep>,
-    timed_out: bool,
-    failed: Option<FileError>,
-}
-
-impl Watch<'_, '_> {
-    fn go_on(&mut self, told: ControlFlow<()>) -> ControlFlow<()> {
-        self.timed_out |= self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if self.timed_out { ControlFlow::Break(()) } else { told }
-    }
-}
-
-impl SearchObserver for Watch<'_, '_> {
-    fn batch(&mut self, trial: &Trial, progress: &Progress<'_>) -> ControlFlow<()> {
-        let told = self.told.borrow_mut().batch(trial, progress);
-        self.go_on(told)
-    }
-
-    fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
-        if let Some(Keep { path, checkpoint }) = &mut self.keep {
-            checkpoint.search = search.clone();
-            if let Err(error) = checkpoint.save(path) {
-                self.failed = Some(error);
-                return ControlFlow::Break(());
-            }
-        }
-        let told = match &search.running {
-            Some(running) => match running.state.history.last() {
-                Some(epoch) => self.told.borrow_mut().epoch(&running.trial, epoch),
-                None => ControlFlow::Continue(()),
-            },
-            None => ControlFlow::Continue(()),
-        };
-        self.go_on(told)
     }
 }

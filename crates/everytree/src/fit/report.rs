@@ -1,0 +1,123 @@
+//! What a fit comes back with.
+
+use crate::{Error, Model};
+use everytree_core::file::TableFacts;
+use everytree_core::learn::{Epoch, TrialResult};
+use everytree_core::model::Settings;
+
+/// How a fit ended.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let fitted = Fit::new().epochs(2).run_with(&data, &mut ())?;
+/// assert_eq!(fitted.report.stopped.as_str(), "done");
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// All epochs were done, and nothing was left to try.
+    Done,
+    /// Early stopping: validation did not get better any more.
+    Patience,
+    /// The time was up.
+    Timeout,
+    /// The observer said so.
+    Observer,
+    /// Something went wrong when there was a model already; see [`Fitted::failure`].
+    Failed,
+}
+
+impl Stopped {
+    /// As text: `done`, `patience`, `timeout`, `stopped` or `failed`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Patience => "patience",
+            Self::Timeout => "timeout",
+            Self::Observer => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A model, and how it came about.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let fitted = Fit::new().epochs(2).run_with(&data, &mut ())?;
+/// assert!(fitted.failure.is_none());
+/// assert_eq!(fitted.model, model);
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Fitted {
+    /// The model.
+    pub model: Model,
+    /// How it went.
+    pub report: FitReport,
+    /// What went wrong after there was a model: it is the best so far, without what was to follow.
+    pub failure: Option<Error>,
+}
+
+/// How a fit went. Log-likelihoods are means over rows, in nats, in f64.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let report = Fit::new().epochs(2).run_with(&data, &mut ())?.report;
+/// assert_eq!((report.epochs, report.train.rows, report.valid.rows), (2, 36, 4));
+/// assert!(report.train_ll > -1.0);
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FitReport {
+    /// Rows that the model has learned from, and those of them that differ.
+    pub train: TableFacts,
+    /// Rows to validate with.
+    pub valid: TableFacts,
+    /// Rows to test with.
+    pub test_rows: Option<usize>,
+    /// Were the rows to validate with held out from those to learn from?
+    pub held_out: bool,
+    /// Mean log-likelihood of the training rows.
+    pub train_ll: f64,
+    /// Of the validation rows.
+    pub valid_ll: f64,
+    /// Of the test rows.
+    pub test_ll: Option<f64>,
+    /// Are the first two estimates, because cells are missing?
+    pub estimated: [bool; 2],
+    /// The epoch that validated best; 0 is the initialisation.
+    pub best_epoch: usize,
+    /// Epochs in all, of the fit that was best.
+    pub epochs: usize,
+    /// Epoch by epoch, of the fit that was best.
+    pub history: Vec<Epoch>,
+    /// Every candidate and how it validated.
+    pub trials: Vec<TrialResult>,
+    /// The groups of columns that candidates name by number.
+    pub groupings: Vec<Vec<Vec<usize>>>,
+    /// Has the model learned from the held-out rows too?
+    pub refit: bool,
+    /// How it ended.
+    pub stopped: Stopped,
+    /// Where it was learned.
+    pub device: String,
+    /// The settings of learning.
+    pub settings: Settings,
+    /// Of learning alone.
+    pub learning_seconds: f64,
+    /// With everything that follows: evaluation, and what rows say about edges.
+    pub seconds: f64,
+}
