@@ -367,18 +367,13 @@ fn variables(out: &mut dyn Write, schema: &Schema) -> Result<()> {
 
 fn provenance(out: &mut dyn Write, provenance: &Provenance) -> Result<()> {
     let (Some(settings), Some(results)) = (&provenance.settings, &provenance.results) else { return Ok(()) };
-    let how = match settings.optimiser {
-        Optimiser::Adam => "Adam",
-        Optimiser::Em => "expectation–maximisation",
-    };
+    let by_em = settings.optimiser == Optimiser::Em;
+    let how = if by_em { "expectation–maximisation" } else { "Adam" };
     let batches = match settings.batch_size {
         ALL_ROWS => "all rows at once".to_owned(),
         batch => format!("batches of {batch}"),
     };
-    let steps = match settings.optimiser {
-        Optimiser::Adam => format!(", learning rate {}", settings.learning_rate),
-        Optimiser::Em => String::new(),
-    };
+    let steps = if by_em { String::new() } else { format!(", learning rate {}", settings.learning_rate) };
     writeln!(out, "\nlearned by {how}: {batches}{steps}, seed {}", settings.seed)?;
     if let Some(train) = &provenance.train {
         writeln!(

@@ -215,7 +215,7 @@ fn step(model: &mut Mixture<Component>, data: &Unique) -> Vec<f64> {
     let mut stats = model.stats(&ready);
     model.accumulate(&cpu, &mut ready, data.table.codes(), &data.weights, &mut stats).unwrap();
     assert!(model.maximise(&ready, &stats, None, &Regularisation::default()));
-    stats.shares().to_vec()
+    stats.responsibilities().to_vec()
 }
 
 /// With all rows at once and nothing added to the counts, no step goes downhill.

@@ -86,7 +86,7 @@ impl Observer for Reporter<'_> {
     }
 }
 
-/// Learns a model. `watch` hears events as JSON, and returns whether to go on. Returns the model, notes, and how it ended:
+/// Learns a model. `on_event` hears events as JSON, and returns whether to go on. Returns the model, notes, and how it ended:
 /// `done`, `patience`, `timeout`, `stopped`, `failed` or `interrupted`.
 #[pyfunction]
 pub fn fit(
@@ -96,7 +96,7 @@ pub fn fit(
     weights: Option<&Bound<'_, PyAny>>,
     named: bool,
     options: &str,
-    watch: Option<Py<PyAny>>,
+    on_event: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Vec<String>, &'static str)> {
     let train = Frame { named, ..frame(train, "X")? };
     let valid = valid.map(|valid| frame(valid, "valid")).transpose()?;
@@ -106,14 +106,14 @@ pub fn fit(
         py,
         call.threads,
         |stop, news| {
-            let heard = watch.is_some();
+            let heard = on_event.is_some();
             let (last, notes) = (Instant::now(), Vec::new());
             let reporter = Reporter { news, heard, stop, last, refit: false, notes };
             learn(&train, valid.as_ref(), weights, &call, reporter)
         },
         |py, (event, answer): News| {
-            let Some(watch) = &watch else { return Ok(()) };
-            let go_on: bool = watch.call1(py, (event.to_string(),))?.extract(py)?;
+            let Some(on_event) = &on_event else { return Ok(()) };
+            let go_on: bool = on_event.call1(py, (event.to_string(),))?.extract(py)?;
             // Whoever waits for an answer that does not come takes it for a no.
             answer.map(|answer| answer.send(go_on));
             Ok(())

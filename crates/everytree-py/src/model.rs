@@ -23,10 +23,10 @@ pub struct Model {
 type Given = Vec<(String, Vec<Option<String>>)>;
 
 /// A column that is asked for: all of its values, or these.
-type Asked = (String, Option<Vec<Option<String>>>);
+type Target = (String, Option<Vec<Option<String>>>);
 
-/// Numbers as Python gets them.
-type Numbers<'py> = Bound<'py, PyByteArray>;
+/// Numbers as bytes, as numpy wraps them.
+type Buffer<'py> = Bound<'py, PyByteArray>;
 
 impl Model {
     pub fn new(model: everytree::Model) -> Self {
@@ -116,7 +116,7 @@ impl Model {
 
     /// How probable every edge is, a row for each variable of the model (a column, or a block of them) and a column for each
     /// that may explain it; symmetric where edges have no direction.
-    fn edge_probabilities<'py>(&self, py: Python<'py>) -> PyResult<Numbers<'py>> {
+    fn edge_probabilities<'py>(&self, py: Python<'py>) -> PyResult<Buffer<'py>> {
         reals(py, &self.model.edge_probabilities().map_err(exception)?)
     }
 
@@ -133,7 +133,7 @@ impl Model {
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
         options: &str,
-    ) -> PyResult<(Numbers<'py>, Numbers<'py>, Vec<String>)> {
+    ) -> PyResult<(Buffer<'py>, Buffer<'py>, Vec<String>)> {
         let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
         let (scores, errors, notes) = work(py, call.threads, |stop| {
             let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
@@ -169,7 +169,7 @@ impl Model {
         table: &Bound<'_, PyAny>,
         target: &str,
         options: &str,
-    ) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+    ) -> PyResult<(Buffer<'py>, Buffer<'py>)> {
         let call: ScoreCall = parsed(options)?;
         // A column that the table does not have is one whose values are not looked at.
         self.model.query().target(target).map_err(exception)?;
@@ -192,7 +192,7 @@ impl Model {
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
         options: &str,
-    ) -> PyResult<(Numbers<'py>, Numbers<'py>)> {
+    ) -> PyResult<(Buffer<'py>, Buffer<'py>)> {
         let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
         let (rows, cells) = work(py, call.threads, |stop| {
             let (mut rows, mut cells) = (Vec::new(), Vec::new());
@@ -211,7 +211,7 @@ impl Model {
         &self,
         py: Python<'_>,
         given: Given,
-        targets: Option<Vec<Asked>>,
+        targets: Option<Vec<Target>>,
         options: &str,
     ) -> PyResult<String> {
         let call: QueryCall = parsed(options)?;
@@ -225,7 +225,7 @@ impl Model {
         given: Given,
         rows: usize,
         options: &str,
-    ) -> PyResult<(Numbers<'py>, String)> {
+    ) -> PyResult<(Buffer<'py>, String)> {
         let call: SampleCall = parsed(options)?;
         let (rows, drawn) = work(py, call.threads, |_| {
             let sample = self.model.sample(rows).evidence(self.evidence(&given)?).seed(call.seed);
@@ -250,7 +250,7 @@ impl Model {
         given: Given,
         rows: usize,
         options: &str,
-    ) -> PyResult<(Numbers<'py>, Vec<f64>, Vec<bool>)> {
+    ) -> PyResult<(Buffer<'py>, Vec<f64>, Vec<bool>)> {
         let call: MostProbableCall = parsed(options)?;
         let found = work(py, call.threads, |_| {
             let search = self.model.most_probable(rows).evidence(self.evidence(&given)?);
@@ -268,7 +268,7 @@ impl Model {
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
         options: &str,
-    ) -> PyResult<[Numbers<'py>; 5]> {
+    ) -> PyResult<[Buffer<'py>; 5]> {
         let (table, call) = (frame(table, "X")?, parsed::<ImputeCall>(options)?);
         let cells = work(py, call.threads, |stop| {
             let imputation = self.model.imputation().method(call.how).probabilities(call.probabilities);
@@ -323,7 +323,7 @@ impl Model {
     fn answer(
         &self,
         given: &Given,
-        targets: Option<&[Asked]>,
+        targets: Option<&[Target]>,
         call: &QueryCall,
     ) -> everytree::Result<String> {
         let mut query = self
@@ -346,7 +346,7 @@ impl Model {
                     .try_fold(query, |query, value| query.target_value(name, value.as_deref()))?,
             };
         }
-        if targets.is_some_and(<[Asked]>::is_empty) {
+        if targets.is_some_and(<[Target]>::is_empty) {
             query = query.no_targets();
         }
         let answer = query.run()?;

@@ -51,7 +51,7 @@ pub struct Query<'m> {
     model: &'m Model,
     evidence: Evidence<'m>,
     /// None: every column that is not known.
-    targets: Option<Vec<Asked>>,
+    targets: Option<Vec<Target>>,
     missing_as_state: bool,
     edges: bool,
     method: Option<Method>,
@@ -62,14 +62,14 @@ with_evidence!(Query);
 
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum Target {
     Column(usize),
     Value(usize, usize),
 }
 
 /// A value that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Target {
+struct TargetState {
     variable: usize,
     state: usize,
     /// Among the values that can be observed?
@@ -91,7 +91,7 @@ impl<'m> Query<'m> {
 
     /// Asks for all values of a column. Without any target: for every column that is not known.
     pub fn target(mut self, name: &str) -> Result<Self> {
-        self.targets.get_or_insert_default().push(Asked::Column(column(self.model.schema(), name)?));
+        self.targets.get_or_insert_default().push(Target::Column(column(self.model.schema(), name)?));
         Ok(self)
     }
 
@@ -99,7 +99,7 @@ impl<'m> Query<'m> {
     pub fn target_value(mut self, name: &str, value: Option<&str>) -> Result<Self> {
         let variable = column(self.model.schema(), name)?;
         let state = state_of(self.model.schema(), variable, value)?;
-        self.targets.get_or_insert_default().push(Asked::Value(variable, state));
+        self.targets.get_or_insert_default().push(Target::Value(variable, state));
         Ok(self)
     }
 
@@ -145,7 +145,7 @@ impl<'m> Query<'m> {
         self
     }
 
-    fn targets(&self) -> Vec<Target> {
+    fn targets(&self) -> Vec<TargetState> {
         let schema = self.model.schema();
         let all = |variable: usize| all_values(schema, &self.evidence, variable, self.missing_as_state);
         let Some(targets) = &self.targets else {
@@ -153,11 +153,11 @@ impl<'m> Query<'m> {
             let hidden = (0..schema.variables.len()).filter(|&variable| known.state(variable).is_none());
             return hidden.flat_map(all).collect();
         };
-        let one = |asked: &Asked| match *asked {
-            Asked::Column(variable) => all(variable).collect(),
-            Asked::Value(variable, state) => {
+        let one = |target: &Target| match *target {
+            Target::Column(variable) => all(variable).collect(),
+            Target::Value(variable, state) => {
                 let missing = state == schema.variables[variable].states.len();
-                vec![Target { variable, state, observed: !missing && !self.missing_as_state }]
+                vec![TargetState { variable, state, observed: !missing && !self.missing_as_state }]
             }
         };
         targets.iter().flat_map(one).collect()
@@ -206,17 +206,17 @@ fn all_values(
     known: &Evidence<'_>,
     variable: usize,
     missing_as_state: bool,
-) -> impl Iterator<Item = Target> + use<> {
+) -> impl Iterator<Item = TargetState> + use<> {
     let column = &schema.variables[variable];
     let known_missing = known.likelihoods().state(variable) == Some(column.states.len());
     let with_missing = missing_as_state || column.states.is_empty() || known_missing;
     let states = if with_missing { column.len() } else { column.states.len() };
-    (0..states).map(move |state| Target { variable, state, observed: !with_missing })
+    (0..states).map(move |state| TargetState { variable, state, observed: !with_missing })
 }
 
 /// What a posterior says of the values that are asked for.
-fn answers(schema: &Schema, found: &Posterior, targets: &[Target]) -> Vec<ValueAnswer> {
-    let answer = |target: &Target| {
+fn answers(schema: &Schema, found: &Posterior, targets: &[TargetState]) -> Vec<ValueAnswer> {
+    let answer = |target: &TargetState| {
         let variable = &schema.variables[target.variable];
         let states = &found.states[target.variable];
         let missing = states.get(variable.states.len()).filter(|_| target.observed);

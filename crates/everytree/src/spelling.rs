@@ -54,6 +54,8 @@ fn option(inside: &str) -> Option<(&str, Option<&str>)> {
 }
 
 fn one(name: &str, value: Option<&str>, spelling: Spelling) -> String {
+    // Patterns of columns have a flag of their own; elsewhere they are one kind of blocks.
+    let name = if name == "group" && spelling != Spelling::Flags { "blocks" } else { name };
     let flag = || format!("--{}", name.replace('_', "-"));
     match (spelling, value) {
         (Spelling::Fields, None) => format!("`{name}`"),

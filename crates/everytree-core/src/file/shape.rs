@@ -32,8 +32,8 @@ fn one() -> usize {
     1
 }
 
-/// The shares of components.
-const SHARES: &str = "components.log_share";
+/// The weights of components.
+const MIXING_WEIGHTS: &str = "components.log_share";
 
 fn fit(what: impl ToString) -> ContentError {
     ContentError::Model(what.to_string())
@@ -85,9 +85,9 @@ impl Shape {
 
     /// A mixture over blocks with so many states each, from all its parameters in one list.
     pub fn mixture(&self, states: &[usize], parameters: &[f64]) -> Result<Mixture<Component>, ContentError> {
-        let shares = if self.components > 1 { self.components } else { 0 };
-        let (size, rest) = (parameters.len().saturating_sub(shares), parameters.len().min(shares));
-        if !size.is_multiple_of(self.components) || rest != shares {
+        let weights = if self.components > 1 { self.components } else { 0 };
+        let (size, rest) = (parameters.len().saturating_sub(weights), parameters.len().min(weights));
+        if !size.is_multiple_of(self.components) || rest != weights {
             let (found, components) = (parameters.len(), self.components);
             return Err(fit(format!("{found} parameters cannot be those of {components} components")));
         }
@@ -96,8 +96,8 @@ impl Shape {
         let components: Result<Vec<Component>, _> = (0..self.components)
             .map(|k| family.from_numbers(states, &self.component, &parameters[k * one..(k + 1) * one]))
             .collect();
-        let log_shares = if shares > 0 { parameters[size..].to_vec() } else { vec![0.0] };
-        Mixture::with_log_mixing_weights(components.map_err(fit)?, log_shares).map_err(fit)
+        let log_weights = if weights > 0 { parameters[size..].to_vec() } else { vec![0.0] };
+        Mixture::with_log_mixing_weights(components.map_err(fit)?, log_weights).map_err(fit)
     }
 
     /// The name of what rows say about edges.
@@ -118,7 +118,7 @@ impl Shape {
             }
         }
         if self.components > 1 {
-            lists.push((SHARES, mixture.log_mixing_weights().to_vec()));
+            lists.push((MIXING_WEIGHTS, mixture.log_mixing_weights().to_vec()));
         }
         lists
     }
@@ -144,11 +144,11 @@ impl Shape {
             }
         }
         if self.components > 1 {
-            let shares = unpacked.numbers(SHARES)?;
-            if shares.len() != self.components {
-                return Err(fit(format!("{} shares of {} components", shares.len(), self.components)));
+            let weights = unpacked.numbers(MIXING_WEIGHTS)?;
+            if weights.len() != self.components {
+                return Err(fit(format!("{} weights of {} components", weights.len(), self.components)));
             }
-            parameters.extend(shares);
+            parameters.extend(weights);
         }
         self.mixture(states, &parameters)
     }

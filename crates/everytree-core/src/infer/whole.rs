@@ -22,7 +22,7 @@ use crate::data::Table;
 use crate::model::{ComponentInference, Density, Likelihood, Model, ModelError};
 use crate::spanning::Kind;
 use crate::util::offsets;
-use crate::util::{choose, log_sum, shares};
+use crate::util::{choose, log_sum, softmax};
 use crate::util::{seed_of, stream};
 use rand::RngExt;
 
@@ -360,7 +360,7 @@ impl Mixed<'_> {
         } else {
             self.log_weights.clone()
         };
-        let weights = shares(&logs);
+        let weights = softmax(&logs);
         let mut rng = stream(sampling.seed, "components of samples", 0);
         let chosen: Vec<usize> = (0..count).map(|_| choose(&weights, rng.random())).collect();
         let mut drawn = Drawn::Exactly;

@@ -12,7 +12,7 @@ use crate::blocks::Blocks;
 use crate::data::{Dataset, Missing, Table, Unique};
 use crate::infer::{Evidence, InferError, Walk, columns_to_blocks};
 use crate::model::{Component, ComponentInference, Learnable, Likelihood, Mixture, ModelError, UnseenStates};
-use crate::util::{choose, log_sum, shares};
+use crate::util::{choose, log_sum, softmax};
 use crate::util::{seed_of, stream};
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
@@ -188,7 +188,7 @@ fn fill(
             let mut filled = Vec::new();
             for (place, (_, known)) in chunk.iter().enumerate() {
                 let own: Vec<f64> = logs.iter().map(|logs| logs[place]).collect();
-                let part = choose(&shares(&own), rng.random());
+                let part = choose(&softmax(&own), rng.random());
                 let row: Vec<u16> = (0..n).map(|v| rows.get(place, v) as u16).collect();
                 filled.push(walks[part].go(row, known, steps, &mut rng)?);
             }

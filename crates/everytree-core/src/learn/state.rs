@@ -31,6 +31,7 @@ pub struct Data<'a> {
 /// assert!(start.valid < start.train);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Epoch {
     /// From 1; 0 is the initialisation.
     pub epoch: usize,
@@ -70,6 +71,7 @@ pub struct State<M> {
 /// assert_eq!(2 * half.rows, half.of_rows);
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress<'a> {
     /// The epoch under way, from 1.
     pub epoch: usize,

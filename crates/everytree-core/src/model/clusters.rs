@@ -3,7 +3,7 @@
 use crate::data::Unique;
 use crate::util::offsets;
 use crate::util::stream;
-use crate::util::{choose, shares};
+use crate::util::{choose, softmax};
 use rand::RngExt;
 use rayon::prelude::*;
 
@@ -48,8 +48,8 @@ pub fn clusters(data: &Unique, states: &[usize], clusters: usize, seed: u64) -> 
                 let cells = (0..states.len()).map(|v| log_p[k][offsets[v] + codes.get(row, v)]);
                 *log = log_share[k] + cells.sum::<f64>();
             }
-            let shares = shares(line);
-            line.copy_from_slice(&shares);
+            let responsibilities = softmax(line);
+            line.copy_from_slice(&responsibilities);
         });
         let made: Vec<(f64, Vec<f64>)> = (0..clusters)
             .into_par_iter()

@@ -71,7 +71,7 @@ pub enum ModelError {
     NoComponents,
     /// A mixing weight that is none.
     #[error("a component has the mixing weight {0}; mixing weights are positive")]
-    Share(f64),
+    MixingWeight(f64),
     /// Components over different variables.
     #[error("the components of a mixture have different variables")]
     OtherVariables,

@@ -5,7 +5,7 @@
 use super::{Learnable, ModelError, ParamsView, Regularisation, UnseenStates};
 use crate::data::Codes;
 use crate::forest::Backend;
-use crate::util::{log_sum, shares};
+use crate::util::{log_sum, softmax};
 use rayon::prelude::*;
 
 /// Responsibilities below this count as none: most rows then work for a few components only in the backward pass.
@@ -34,7 +34,7 @@ pub struct MixtureReady<R> {
 pub struct MixtureStats<S> {
     components: Vec<S>,
     /// The weight of each component.
-    shares: Vec<f64>,
+    responsibilities: Vec<f64>,
     /// Responsibilities times weights of the last rows, component by component.
     weights: Vec<f64>,
 }
@@ -46,18 +46,18 @@ impl<S> MixtureStats<S> {
     }
 
     /// The weight of the rows of each component.
-    pub fn shares(&self) -> &[f64] {
-        &self.shares
+    pub fn responsibilities(&self) -> &[f64] {
+        &self.responsibilities
     }
 }
 
 impl<M: Learnable> Mixture<M> {
     /// Of these components, with mixing weights in these proportions.
-    pub fn new(components: Vec<M>, shares: &[f64]) -> Result<Self, ModelError> {
-        if let Some(&share) = shares.iter().find(|share| !(share.is_finite() && **share > 0.0)) {
-            return Err(ModelError::Share(share));
+    pub fn new(components: Vec<M>, weights: &[f64]) -> Result<Self, ModelError> {
+        if let Some(&weight) = weights.iter().find(|weight| !(weight.is_finite() && **weight > 0.0)) {
+            return Err(ModelError::MixingWeight(weight));
         }
-        Self::with_log_mixing_weights(components, shares.iter().map(|share| share.ln()).collect())
+        Self::with_log_mixing_weights(components, weights.iter().map(|weight| weight.ln()).collect())
     }
 
     /// The same, with mixing weights as logarithms up to a common factor.
@@ -109,7 +109,7 @@ impl<M: Learnable> Mixture<M> {
 
     /// The mixing weight of every component; they add up to 1.
     pub fn mixing_weights(&self) -> Vec<f64> {
-        shares(&self.log_weights)
+        softmax(&self.log_weights)
     }
 }
 
@@ -136,12 +136,12 @@ impl<M: Learnable> ParamsView for Mixture<M> {
 impl<S: ParamsView> ParamsView for MixtureStats<S> {
     fn slices(&self) -> Vec<&[f64]> {
         let components = self.components.iter().flat_map(ParamsView::slices);
-        components.chain(std::iter::once(&self.shares[..])).collect()
+        components.chain(std::iter::once(&self.responsibilities[..])).collect()
     }
 
     fn slices_mut(&mut self) -> Vec<&mut [f64]> {
         let components = self.components.iter_mut().flat_map(ParamsView::slices_mut);
-        components.chain(std::iter::once(&mut self.shares[..])).collect()
+        components.chain(std::iter::once(&mut self.responsibilities[..])).collect()
     }
 }
 
@@ -198,7 +198,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
         let both = self.components.iter().zip(&ready.components);
         MixtureStats {
             components: both.map(|(component, ready)| component.stats(ready)).collect(),
-            shares: vec![0.0; self.components.len()],
+            responsibilities: vec![0.0; self.components.len()],
             weights: Vec::new(),
         }
     }
@@ -213,7 +213,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
     ) -> Result<(), ModelError> {
         let rows = weights.len();
         let MixtureReady { components, joint, .. } = ready;
-        let MixtureStats { components: sums, shares, weights: parts } = stats;
+        let MixtureStats { components: sums, responsibilities, weights: parts } = stats;
         parts.resize(joint.len(), 0.0);
         for (row, weight) in weights.iter().enumerate() {
             let log = log_sum(joint.iter().skip(row).step_by(rows).copied());
@@ -224,7 +224,7 @@ impl<M: Learnable> Learnable for Mixture<M> {
                     if responsibility < LEAST_RESPONSIBILITY { 0.0 } else { weight * responsibility };
             }
         }
-        for (share, parts) in shares.iter_mut().zip(parts.chunks_exact(rows.max(1))) {
+        for (share, parts) in responsibilities.iter_mut().zip(parts.chunks_exact(rows.max(1))) {
             *share += parts.iter().sum::<f64>();
         }
         self.components.par_iter().zip(components).zip(parts.par_chunks(rows.max(1)).zip(sums)).try_for_each(
@@ -259,8 +259,8 @@ impl<M: Learnable> Learnable for Mixture<M> {
             .zip(&self.components)
             .zip(ready.components.par_iter().zip(&stats.components))
             .for_each(|((gradient, component), (ready, stats))| component.gradient(ready, stats, gradient));
-        let total: f64 = stats.shares.iter().sum();
-        for ((slope, share), log) in rest.iter_mut().zip(&stats.shares).zip(&ready.log_weights) {
+        let total: f64 = stats.responsibilities.iter().sum();
+        for ((slope, share), log) in rest.iter_mut().zip(&stats.responsibilities).zip(&ready.log_weights) {
             *slope = share - total * log.exp();
         }
     }
@@ -322,7 +322,10 @@ impl<M: Learnable> Learnable for Mixture<M> {
         }
         if several {
             // One row more for each, so that none is lost for good.
-            self.log_weights.iter_mut().zip(&stats.shares).for_each(|(log, share)| *log = (share + 1.0).ln());
+            self.log_weights
+                .iter_mut()
+                .zip(&stats.responsibilities)
+                .for_each(|(log, share)| *log = (share + 1.0).ln());
         }
         true
     }

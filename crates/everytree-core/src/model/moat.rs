@@ -33,6 +33,7 @@ use std::borrow::Cow;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Pairs {
     /// The paper's: Fréchet intervals, one parameter for two binary variables, `min(k_u, k_v) − 1` in general. General for
     /// binary variables only.

@@ -39,6 +39,7 @@ pub struct Settings {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Optimiser {
     /// Along the gradient, with Adam.
     #[default]

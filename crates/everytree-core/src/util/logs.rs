@@ -9,8 +9,8 @@ pub(crate) fn log_sum(logs: impl Iterator<Item = f64> + Clone) -> f64 {
     most + logs.map(|log| (log - most).exp()).sum::<f64>().ln()
 }
 
-/// Shares that add up to 1; all the same where nothing has any weight.
-pub(crate) fn shares(logs: &[f64]) -> Vec<f64> {
+/// Probabilities in proportion to `exp`; all the same where nothing has any weight.
+pub(crate) fn softmax(logs: &[f64]) -> Vec<f64> {
     match log_sum(logs.iter().copied()) {
         f64::NEG_INFINITY => vec![1.0 / logs.len() as f64; logs.len()],
         sum => logs.iter().map(|log| (log - sum).exp()).collect(),
@@ -40,10 +40,10 @@ mod tests {
     fn a_choice_by_logarithms_is_one_by_weights() {
         let logs = [-700.0 + 0.25f64.ln(), f64::NEG_INFINITY, -700.0 + 0.75f64.ln()];
         assert!((log_sum(logs.iter().copied()) + 700.0).abs() < 1e-12);
-        let shares_of = shares(&logs);
-        assert_eq!(choose(&shares_of, 0.2), 0);
-        assert_eq!(choose(&shares_of, 0.3), 2);
-        assert_eq!(choose(&shares_of, 1.0), 2);
-        assert_eq!(shares(&[f64::NEG_INFINITY; 2]), [0.5, 0.5]);
+        let weights = softmax(&logs);
+        assert_eq!(choose(&weights, 0.2), 0);
+        assert_eq!(choose(&weights, 0.3), 2);
+        assert_eq!(choose(&weights, 1.0), 2);
+        assert_eq!(softmax(&[f64::NEG_INFINITY; 2]), [0.5, 0.5]);
     }
 }

@@ -9,7 +9,7 @@ mod stream;
 pub(crate) mod triangle;
 
 pub(crate) use information::mutual_information;
-pub(crate) use logs::{choose, log_sum, shares};
+pub(crate) use logs::{choose, log_sum, softmax};
 pub(crate) use normal::standard_normals;
 pub(crate) use offsets::offsets;
 pub(crate) use pool::Pool;

@@ -136,7 +136,7 @@ class Density(Parameters, Inference):
         told = [callbacks] if callable(callbacks) else list(callbacks or [])
         progress = Progress() if self.verbose else None
 
-        def watch(text: str) -> bool:
+        def on_event(text: str) -> bool:
             event = json.loads(text)
             if progress is not None:
                 progress.show(event)
@@ -144,7 +144,7 @@ class Density(Parameters, Inference):
                 return True
             return all([callback(dict(event)) is not False for callback in told])
 
-        listening = watch if told or progress is not None else None
+        listening = on_event if told or progress is not None else None
         told_text = json.dumps(self._call(made), allow_nan=False)
         try:
             model, notes, ended = _core.fit(table, checked, weights, made.named, told_text, listening)

@@ -36,8 +36,8 @@ class Parameters:
             value, default = getattr(self, name), defaults[name].default
             return value is not default and repr(value) != repr(default)
 
-        told = [f"{name}={getattr(self, name)!r}" for name in self._names() if changed(name)]
-        return f"{type(self).__name__}({', '.join(told)})"
+        changes = [f"{name}={getattr(self, name)!r}" for name in self._names() if changed(name)]
+        return f"{type(self).__name__}({', '.join(changes)})"
 
     def __sklearn_is_fitted__(self) -> bool:
         return getattr(self, "_model", None) is not None

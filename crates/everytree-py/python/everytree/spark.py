@@ -29,7 +29,7 @@ def score(frame: Any, model: Any, column: str = "log_likelihood", **how: Any) ->
     from pyspark.sql.types import DoubleType, StructField, StructType
 
     data = _worker.data_of(model)
-    told = _worker.keywords(how)
+    keywords = _worker.keywords(how)
     if column in frame.columns:
         raise ValueError(f"the frame has a column {column!r} already; say another with column=")
     schema = StructType([*frame.schema.fields, StructField(column, DoubleType(), True)])
@@ -40,7 +40,7 @@ def score(frame: Any, model: Any, column: str = "log_likelihood", **how: Any) ->
         for batch in batches:
             if batch.num_rows == 0:
                 continue
-            scores = _worker.score(data, pyarrow.Table.from_batches([batch]).__arrow_c_stream__(), told)
+            scores = _worker.score(data, pyarrow.Table.from_batches([batch]).__arrow_c_stream__(), keywords)
             arrays = [*batch.columns, pyarrow.array(scores)]
             yield pyarrow.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, column])
 

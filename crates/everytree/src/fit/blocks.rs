@@ -158,7 +158,7 @@ fn matching(schema: &Schema, pattern: &str) -> Result<Vec<usize>> {
         (0..schema.variables.len()).filter(|&v| matches(pattern, &schema.variables[v].name)).collect();
     if columns.len() < 2 {
         let problem = format!("{} of that name; at least two are needed", plural(columns.len(), "column"));
-        return Err(Error::option("blocks", pattern, problem));
+        return Err(Error::option("group", pattern, problem));
     }
     Ok(columns)
 }
