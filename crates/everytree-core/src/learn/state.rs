@@ -31,7 +31,6 @@ pub struct Data<'a> {
 /// assert!(start.valid < start.train);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Epoch {
     /// From 1; 0 is the initialisation.
     pub epoch: usize,
