@@ -66,8 +66,10 @@ pub struct State<M> {
 /// ```
 /// use everytree_core::learn::Progress;
 ///
-/// let half = Progress { epoch: 1, epochs: 10, rows: 500, of_rows: 1000, train: -5.0, history: &[] };
-/// assert_eq!(2 * half.rows, half.of_rows);
+/// fn in_words(progress: &Progress<'_>) -> String {
+///     format!("epoch {} of {}, row {} of {}", progress.epoch, progress.epochs, progress.rows, progress.of_rows)
+/// }
+/// # let _ = in_words;
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
