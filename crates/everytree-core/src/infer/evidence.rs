@@ -60,6 +60,16 @@ impl Evidence {
         Self { likelihood: vec![1.0; offsets[states.len()]], offsets }
     }
 
+    /// All of a row is known.
+    pub(crate) fn of_row(states: &[usize], row: &[u16]) -> Self {
+        let mut evidence = Self::none(states);
+        evidence.likelihood.fill(0.0);
+        row.iter()
+            .zip(&evidence.offsets)
+            .for_each(|(state, offset)| evidence.likelihood[offset + usize::from(*state)] = 1.0);
+        evidence
+    }
+
     /// The same about the first of variables with so many states; of the others nothing is known.
     pub(crate) fn with_more(&self, states: &[usize]) -> Self {
         let mut more = Self::none(states);

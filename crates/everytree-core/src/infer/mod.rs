@@ -13,6 +13,7 @@ mod exact;
 mod gibbs;
 mod importance;
 mod information;
+mod k_best;
 mod mcmc;
 mod measure;
 mod messages;

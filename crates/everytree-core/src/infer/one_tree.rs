@@ -86,6 +86,27 @@ pub(super) fn means(
     })
 }
 
+/// Logarithms of how much more probable a row would be with another state in one place, where every variable hangs at a latent
+/// one: `Σ_h P(h | x) P(b | h) / P(x_v | h)`.
+pub(super) fn changes_with_latent(tree: &TreeModel, row: &[u16]) -> Vec<f64> {
+    let offsets = tree.offsets();
+    let evidence = Evidence::of_row(&tree.states()[..row.len()], row);
+    let mut told = TreePosterior::new(tree, &evidence);
+    let posterior = told.messages.distribute(tree.tree());
+    let mut changes = vec![0.0; offsets[row.len()]];
+    for (v, &now) in row.iter().enumerate() {
+        let Some(u) = tree.tree().parent(v) else { continue };
+        let own = &mut changes[offsets[v]..offsets[v + 1]];
+        for (h, p) in posterior[offsets[u]..offsets[u + 1]].iter().enumerate() {
+            let given = tree.given(u, h, v);
+            let scale = p / given[usize::from(now)].max(f64::MIN_POSITIVE);
+            own.iter_mut().zip(given).for_each(|(change, p)| *change += scale * p);
+        }
+        own.iter_mut().for_each(|change| *change = change.ln());
+    }
+    changes
+}
+
 /// Rows at random, independent and exact.
 pub(super) fn sample(
     tree: &TreeModel,

@@ -34,6 +34,14 @@ impl Likelihood for ComponentInference<'_> {
             Self::OneTree(tree) => Ok(tree.log_p(codes, out)?),
         }
     }
+
+    fn operations(&self) -> f64 {
+        match self {
+            Self::AllTrees(density) => Likelihood::operations(&**density),
+            Self::OneTree(tree) if tree.has_latent() => 2.0 * tree.numbers() as f64 + 100.0,
+            Self::OneTree(tree) => 20.0 * tree.observed() as f64 + 100.0,
+        }
+    }
 }
 
 impl ComponentInference<'_> {

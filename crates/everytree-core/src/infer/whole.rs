@@ -13,7 +13,7 @@ use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::measure::{Functions, Measure};
 use super::method::{Effort, Method};
-use super::most_probable::{MostProbable, Search, best_rows, proven};
+use super::most_probable::{MostProbable, Search, best_rows};
 use super::posterior::{EdgePosterior, Expectation, Posterior, by_variable};
 use super::sample::{Drawn, Sampling};
 use crate::blocks::Blocks;
@@ -69,6 +69,21 @@ impl Likelihood for Mixed<'_> {
             *log = log_sum(all.iter().skip(row).step_by(rows).copied());
         }
         Ok(())
+    }
+
+    fn operations(&self) -> f64 {
+        self.parts.iter().map(Likelihood::operations).sum()
+    }
+
+    fn responsibilities(&self, row: &[u16]) -> Result<Vec<f64>, ModelError> {
+        let mut table = Table::new(self.states());
+        table.push(row);
+        let one = |(part, weight): (&ComponentInference<'_>, &f64)| {
+            let mut log = [0.0];
+            part.log_p(table.codes(), &mut log).map(|()| log[0] + weight)
+        };
+        let logs: Result<Vec<f64>, _> = self.parts.iter().zip(&self.log_weights).map(one).collect();
+        Ok(softmax(&logs?))
     }
 }
 
@@ -187,16 +202,27 @@ impl<'a> Inference<'a> {
         count: usize,
         search: Search,
     ) -> Result<Vec<MostProbable>, InferError> {
+        self.most_probable_with(evidence, count, search, &|_| true)
+    }
+
+    /// The same; `go_on` hears what part of the search is done, and says whether to go on. What was found before it said no is
+    /// what comes back.
+    pub fn most_probable_with(
+        &self,
+        evidence: &Evidence,
+        count: usize,
+        search: Search,
+        go_on: &(dyn Fn(f64) -> bool + Sync),
+    ) -> Result<Vec<MostProbable>, InferError> {
         self.check(evidence)?;
         let of_blocks = for_the_best(&self.blocks, evidence);
         let parts = &self.mixed.parts;
         let search = Search { operations: search.operations / parts.len() as f64, ..search };
-        let proven = proven(parts, &of_blocks, search);
-        let found = best_rows(&self.mixed, parts, &of_blocks, count, search)?;
+        let found = best_rows(&self.mixed, parts, &of_blocks, count, search, go_on)?;
         // A row of blocks may stand for several rows of columns.
         let mut table = Table::new(&self.columns);
         let mut rows = Vec::new();
-        for (row, _) in found {
+        for (row, _) in found.rows {
             for row in rows_of_blocks(&self.blocks, evidence, &row, count.max(1)) {
                 table.push(&row);
                 rows.push(row);
@@ -209,11 +235,10 @@ impl<'a> Inference<'a> {
         let mut best: Vec<(f64, MostProbable)> = rows
             .into_iter()
             .zip(log_p)
-            .map(|(row, log_p)| (log_p + likelihood(&row), MostProbable { row, log_p, proven: false }))
+            .map(|(row, log_p)| (log_p + likelihood(&row), MostProbable { row, log_p, proven: found.proven }))
             .collect();
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(count.max(1));
-        best.iter_mut().take(proven).for_each(|(_, row)| row.proven = true);
         Ok(best.into_iter().map(|(_, row)| row).collect())
     }
 }

@@ -49,9 +49,21 @@ pub trait Density: Sync {
 pub(crate) trait Likelihood: Sync {
     fn states(&self) -> &[usize];
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError>;
+
+    /// About how many operations a row takes.
+    fn operations(&self) -> f64;
+
+    /// Of every component of a mixture for a row.
+    fn responsibilities(&self, _: &[u16]) -> Result<Vec<f64>, ModelError> {
+        Ok(vec![1.0])
+    }
 }
 
 impl<D: Density + ?Sized> Likelihood for D {
+    fn operations(&self) -> f64 {
+        (Density::states(self).len() as f64).powi(3) + 100.0
+    }
+
     fn states(&self) -> &[usize] {
         Density::states(self)
     }

@@ -74,6 +74,11 @@ impl TreeModel {
         self.layout.observed
     }
 
+    /// How many numbers its tables have.
+    pub(crate) fn numbers(&self) -> usize {
+        self.p.len()
+    }
+
     /// Are there latent variables?
     pub fn has_latent(&self) -> bool {
         self.layout.observed < self.layout.variables()
