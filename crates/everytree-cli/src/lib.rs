@@ -19,6 +19,7 @@ mod given;
 mod impute;
 mod info;
 mod inspect;
+mod interrupt;
 mod manual;
 mod map;
 mod progress;

@@ -2,15 +2,17 @@
 
 use crate::Outcome;
 use crate::given::{Asking, NO, possible, row_json};
+use crate::interrupt::Interrupts;
+use crate::progress::bar;
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 
 /// The most probable rows (MAP, MPE), given the values of some columns or none.
 ///
-/// Proven by looking at every row where there are few enough, and the first of a single tree; otherwise the best that a search
-/// has found, with its exact probability.
+/// Proven for a single tree without latent variables, and where there are so few rows that each can be looked at. Otherwise the
+/// best that a search of a few seconds has found, with its exact probability; Ctrl-C ends it early and shows the best so far.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  everytree map survey.everytree --given smoker=yes\n  everytree map survey.everytree -n 5 --json"
@@ -39,19 +41,30 @@ impl Map {
             .trees(self.trees)
             .seed(self.asking.seed)
             .missing_as_state(self.missing_as_state);
-        let Some(found) = possible(search.run(), self.asking.json)? else { return NO };
+        let (interrupts, bar) =
+            (Interrupts::listen()?, bar(self.asking.json, "searching {bar:30} {percent} %")?);
+        bar.set_length(1000);
+        let go_on = |done: f64| {
+            bar.set_position((1000.0 * done) as u64);
+            !interrupts.any()
+        };
+        let found = search.progress(&go_on).run();
+        bar.finish_and_clear();
+        let Some(found) = possible(found, self.asking.json)? else { return NO };
+        let outcome = || if interrupts.any() { Outcome::Interrupted } else { Outcome::Done };
         let schema = model.schema();
-        let mut out = std::io::stdout().lock();
+        let mut out = BufWriter::new(std::io::stdout().lock());
         if self.asking.json {
-            let rows: Vec<_> = found
-                .iter()
-                .map(|row| {
-                    let values = row_json(schema, row.labels(schema).into_iter());
-                    json!({"values": values, "log_likelihood": row.log_p, "proven": row.proven})
-                })
-                .collect();
-            writeln!(out, "{}", json!({ "rows": rows }))?;
-            return Ok(Outcome::Done);
+            // Row by row: all of them as one value would take many times the memory of the rows.
+            write!(out, "{{\"rows\":[")?;
+            for (place, row) in found.iter().enumerate() {
+                let values = row_json(schema, row.labels(schema).into_iter());
+                let object = json!({"values": values, "log_likelihood": row.log_p, "proven": row.proven});
+                write!(out, "{}{object}", if place > 0 { "," } else { "" })?;
+            }
+            writeln!(out, "]}}")?;
+            out.flush()?;
+            return Ok(outcome());
         }
         let width = schema.variables.iter().map(|variable| variable.name.chars().count()).max().unwrap_or(0);
         for (place, row) in found.iter().enumerate() {
@@ -63,6 +76,7 @@ impl Map {
                 writeln!(out, "   {:<width$}  {label}{given}", variable.name)?;
             }
         }
-        Ok(Outcome::Done)
+        out.flush()?;
+        Ok(outcome())
     }
 }

@@ -1,20 +1,19 @@
 //! What a person sees while learning goes on, and how it is stopped.
 
+use crate::interrupt::Interrupts;
 use anyhow::Result;
 use everytree::{FitRows, Observer, Schema, Spelling, Trial, count, plural, say, spelled};
 use everytree_core::data::scan::Notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Shows how fits go on the terminal, and ends them on Ctrl-C.
+/// Shows how fits go on the terminal, and ends them when a signal asks for it.
 pub struct Progress {
     bar: ProgressBar,
     quiet: bool,
-    interrupts: Arc<AtomicUsize>,
+    interrupts: Interrupts,
     /// What is said about the table when its rows are known.
     introduction: Option<Introduction>,
     begin: Instant,
@@ -68,24 +67,11 @@ impl Introduction {
 impl Progress {
     /// For a table with these columns.
     pub fn new(quiet: bool, schema: &Schema, notices: &[Notice]) -> Result<Self> {
-        let bar = if quiet || !std::io::stderr().is_terminal() {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
-        };
-        bar.set_style(ProgressStyle::with_template("{bar:30} {msg}")?);
-        let interrupts = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&interrupts);
-        // The first asks for an orderly end, the second does not wait for it.
-        ctrlc::set_handler(move || {
-            if count.fetch_add(1, Ordering::SeqCst) > 0 {
-                std::process::exit(130);
-            }
-        })?;
+        let bar = bar(quiet, "{bar:30} {msg}")?;
         Ok(Self {
             bar,
             quiet,
-            interrupts,
+            interrupts: Interrupts::listen()?,
             introduction: Some(Introduction::new(schema, notices)),
             begin: Instant::now(),
             first: None,
@@ -110,9 +96,9 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Was Ctrl-C pressed?
+    /// Was there a signal to end?
     pub fn is_interrupted(&self) -> bool {
-        self.interrupts.load(Ordering::SeqCst) > 0
+        self.interrupts.any()
     }
 
     fn go_on(&self) -> ControlFlow<()> {
@@ -179,6 +165,17 @@ impl Observer for Progress {
         self.note(&format!("learning again from all rows, {}", plural(epochs, "epoch")));
         self.restart();
     }
+}
+
+/// A bar on the terminal; hidden where there is none, or where nobody wants it.
+pub fn bar(quiet: bool, template: &str) -> Result<ProgressBar> {
+    let bar = if quiet || !std::io::stderr().is_terminal() {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr())
+    };
+    bar.set_style(ProgressStyle::with_template(template)?);
+    Ok(bar)
 }
 
 /// How large what is tried is, in words; nothing where it is one of the simplest.

@@ -6,6 +6,7 @@ use everytree_core::blocks::Blocks;
 use everytree_core::data::Table;
 use everytree_core::infer::{Drawn, Effort, Evidence, InferError, Inference, Method, Sampling, Search};
 use everytree_core::model::{Component, ComponentShape, Directed, Family, Mixture, Model, Pairs};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const STATES: [usize; 6] = [2, 2, 3, 2, 2, 2];
 
@@ -233,6 +234,48 @@ fn the_most_probable_rows_are_found() {
             assert_eq!(searched[0].proven, proven, "{name} {which}");
             assert!((searched[0].log_p - found[0].log_p).abs() < 1e-9, "{name} {which}");
         }
+    }
+}
+
+/// Hundreds of columns: one tree proves as many rows as are asked for; a search keeps to its budget, finds what is at least as
+/// good as any sample, and gives what it has when it is stopped.
+#[test]
+fn the_most_probable_rows_of_many_columns_take_what_was_budgeted() {
+    let states = vec![2; 300];
+    let of = |family: Family, components: u64| {
+        let shape = ComponentShape { hidden: Some(3), ..ComponentShape::default() };
+        let part = |seed: u64| family.random(&states, &shape, seed).unwrap();
+        let mixture = Mixture::new((1..=components).map(part).collect(), &vec![1.0; components as usize]);
+        Model::new(Blocks::none(&states), mixture.unwrap()).unwrap()
+    };
+    let nothing = Evidence::none(&states);
+    let tree = of(Family::ChowLiu, 1);
+    let found = tree.inference().unwrap().most_probable(&nothing, 50, Search::default()).unwrap();
+    assert!(found.len() == 50 && found.iter().all(|row| row.proven));
+    assert!(found.windows(2).all(|two| two[0].log_p >= two[1].log_p && two[0].row != two[1].row));
+    for (family, components) in
+        [(Family::ChowLiu, 2), (Family::Hclt, 1), (Family::Directed, 1), (Family::Moat, 1)]
+    {
+        let model = of(family, components);
+        let asked = model.inference().unwrap();
+        // Of all trees: about 1500 rows.
+        let search = Search { budget: 1500.0 * 300f64.powi(3), ..Search::default() };
+        let (calls, stopped) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let go_on = |done: f64| {
+            assert!((0.0..=1.0).contains(&done));
+            calls.fetch_add(1, Ordering::Relaxed);
+            true
+        };
+        let found = asked.most_probable_with(&nothing, 1, search, &go_on).unwrap();
+        assert!(!found[0].proven && calls.into_inner() > 0);
+        let samples = asked.sample(&nothing, 50, Sampling::default()).unwrap().0;
+        let mut table = Table::new(&states);
+        samples.iter().for_each(|row| table.push(row));
+        let best = asked.log_p(&table).unwrap().into_iter().fold(f64::NEG_INFINITY, f64::max);
+        assert!(found[0].log_p >= best, "{family:?}: {} {best}", found[0].log_p);
+        let at_once = |_: f64| stopped.fetch_add(1, Ordering::Relaxed) > 1000;
+        let early = asked.most_probable_with(&nothing, 1, search, &at_once).unwrap();
+        assert!(stopped.into_inner() == 1 && early[0].log_p <= found[0].log_p + 1e-9);
     }
 }
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A learned model. It does not change.
@@ -252,8 +252,9 @@ impl Model {
         options: &str,
     ) -> PyResult<(Buffer<'py>, Vec<f64>, Vec<bool>)> {
         let call: MostProbableCall = parsed(options)?;
-        let found = work(py, call.threads, |_| {
-            let search = self.model.most_probable(rows).evidence(self.evidence(&given)?);
+        let found = work(py, call.threads, |stop| {
+            let go_on = |_: f64| !stop.load(Ordering::Relaxed);
+            let search = self.model.most_probable(rows).evidence(self.evidence(&given)?).progress(&go_on);
             search.trees(call.trees).seed(call.seed).missing_as_state(call.missing_as_state).run()
         })?;
         let codes: Vec<u16> = found.iter().flat_map(|row| row.codes.iter().copied()).collect();

@@ -329,7 +329,8 @@ impl<'a> Imputation<'a> {
         };
         let filled: Vec<u16> = match self.method {
             ImputeMethod::Map => {
-                let search = Search { trees: 64, climbs: 2, seed, operations: OPERATIONS };
+                let search =
+                    Search { trees: 64, climbs: 2, seed, operations: OPERATIONS, budget: 10.0 * OPERATIONS };
                 let found = inference.most_probable(evidence, 1, search).map_err(explain)?;
                 found.into_iter().next().map(|best| best.row).ok_or(Kind::ImpossibleRow)?
             }

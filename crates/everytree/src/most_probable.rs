@@ -4,9 +4,12 @@ use crate::evidence::{Evidence, with_evidence};
 use crate::{Error, Model, Result};
 use everytree_core::data::Schema;
 use everytree_core::infer::Search;
+use std::fmt;
 
 /// Most rows that are looked for.
 const MOST: usize = 100_000;
+/// Most cells of these rows.
+const MOST_CELLS: usize = 1 << 26;
 
 /// The most probable rows of a model, to be found.
 ///
@@ -32,7 +35,7 @@ const MOST: usize = 100_000;
 /// assert!(rows[0].log_p >= rows[1].log_p);
 /// # Ok::<(), everytree::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MostProbable<'m> {
     model: &'m Model,
     evidence: Evidence<'m>,
@@ -40,6 +43,13 @@ pub struct MostProbable<'m> {
     trees: usize,
     seed: u64,
     missing_as_state: bool,
+    progress: Option<&'m (dyn Fn(f64) -> bool + Sync)>,
+}
+
+impl fmt::Debug for MostProbable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MostProbable").field("rows", &self.rows).finish_non_exhaustive()
+    }
 }
 
 with_evidence!(MostProbable);
@@ -77,7 +87,7 @@ impl ProbableRow {
 impl<'m> MostProbable<'m> {
     pub(crate) fn new(model: &'m Model, rows: usize) -> Self {
         let Search { trees, seed, .. } = Search::default();
-        Self { model, evidence: model.evidence(), rows, trees, seed, missing_as_state: false }
+        Self { model, evidence: model.evidence(), rows, trees, seed, missing_as_state: false, progress: None }
     }
 
     /// Random trees to begin the search with.
@@ -98,17 +108,40 @@ impl<'m> MostProbable<'m> {
         self
     }
 
+    /// Who hears what part of the search is done, and says whether to go on; what was found so far comes back.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// let go_on = |done: f64| {
+    ///     eprintln!("{:.0} %", 100.0 * done);
+    ///     true
+    /// };
+    /// assert_eq!(model.most_probable(1).progress(&go_on).run()?.len(), 1);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn progress(mut self, progress: &'m (dyn Fn(f64) -> bool + Sync)) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
     /// The rows, the most probable first.
     pub fn run(&self) -> Result<Vec<ProbableRow>> {
         if !(1..=MOST).contains(&self.rows) {
             return Err(Error::option("rows", self.rows, format!("between 1 and {MOST} rows")));
+        }
+        if self.rows.saturating_mul(self.model.schema().variables.len()) > MOST_CELLS {
+            return Err(Error::option("rows", self.rows, format!("at most {MOST_CELLS} cells in all")));
         }
         let known = match self.missing_as_state {
             true => self.evidence.likelihoods().clone(),
             false => self.evidence.observed_only()?,
         };
         let search = Search { trees: self.trees, seed: self.seed, ..Search::default() };
-        let found = self.model.core().inference()?.most_probable(&known, self.rows, search)?;
+        let go_on = self.progress.unwrap_or(&|_| true);
+        let found = self.model.core().inference()?.most_probable_with(&known, self.rows, search, go_on)?;
         let row = |found: everytree_core::infer::MostProbable| ProbableRow {
             codes: found.row,
             log_p: found.log_p,

@@ -389,14 +389,13 @@ impl<P: Proposes> Climber<'_, P> {
                 return Ok(());
             }
         }
-        let climbs = self.search.climbs.clamp(1, (affordable / (4 * CHANGES)).max(1));
-        let starts: Vec<(Vec<u16>, f64)> = best.rows.iter().take(climbs).cloned().collect();
-        let (spent, climbs) = (best.judged, starts.len().max(1));
-        let each = affordable.saturating_sub(spent) / climbs;
+        // The best first, each for as long as it gets better: what is left is for the next.
+        let starts: Vec<(Vec<u16>, f64)> =
+            best.rows.iter().take(self.search.climbs.max(1)).cloned().collect();
+        let climbs = starts.len();
         for (number, start) in starts.into_iter().enumerate() {
             self.begun = number as f64 / climbs as f64;
-            let last = spent + each * (number + 1);
-            if self.climb(best, start, number as u64, last, affordable)?.is_break() {
+            if self.climb(best, start, number as u64, affordable)?.is_break() {
                 return Ok(());
             }
         }
@@ -409,17 +408,16 @@ impl<P: Proposes> Climber<'_, P> {
         best: &mut Best,
         start: (Vec<u16>, f64),
         number: u64,
-        last: usize,
         affordable: usize,
     ) -> Result<ControlFlow<()>, InferError> {
         let (mut row, mut log) = start;
         let mut rng = stream(self.search.seed, "climbs", number);
         let mut in_vain = 0;
-        while best.judged < last {
+        while best.judged < affordable {
             if !(self.go_on)(self.begun.max(best.judged as f64 / affordable as f64).min(1.0)) {
                 return Ok(ControlFlow::Break(()));
             }
-            let changed = self.changed(&row, last - best.judged, &mut rng)?;
+            let changed = self.changed(&row, affordable - best.judged, &mut rng)?;
             if let Some((better, found)) = best.judge(self.whole, self.evidence, &changed)?
                 && found > log
             {
@@ -428,7 +426,7 @@ impl<P: Proposes> Climber<'_, P> {
                 continue;
             }
             let mut proposals = self.parts[in_vain % self.parts.len()].next(&row, self.evidence, &mut rng)?;
-            proposals.truncate(last.saturating_sub(best.judged));
+            proposals.truncate(affordable.saturating_sub(best.judged));
             match best.judge(self.whole, self.evidence, &proposals)? {
                 Some((better, found)) if found > log => {
                     (row, log) = (better, found);
