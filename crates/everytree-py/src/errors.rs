@@ -3,6 +3,8 @@
 use everytree::{Error, ErrorCode, Spelling, spelled};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::prelude::*;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The exception for an error: the same words as on the command line, with options spelled as parameters.
 pub fn exception(error: Error) -> PyErr {
@@ -16,11 +18,30 @@ pub fn exception(error: Error) -> PyErr {
         ErrorCode::Io => return system(&error, text),
         _ => return PyValueError::new_err(text),
     };
+    of_class(class, text)
+}
+
+/// One of the exceptions of `_errors.py`.
+fn of_class(class: &str, text: String) -> PyErr {
     Python::attach(|py| {
         let made =
             py.import("everytree._errors").and_then(|module| module.getattr(class)?.call1((text.clone(),)));
         made.map_or_else(|_| PyValueError::new_err(text), PyErr::from_value)
     })
+}
+
+/// Whatever is called from Python goes through here: a panic, which would be a mistake of ours, becomes an exception that
+/// `except Exception` catches.
+pub fn guarded<T>(call: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    // What a panic has left half-done is dropped with the call, or behind a lock that says so.
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(internal(&*panic)))
+}
+
+/// The exception for a panic.
+pub fn internal(panic: &(dyn Any + Send)) -> PyErr {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    of_class("InternalError", format!("this is a mistake of everytree; please report it: {words}"))
 }
 
 /// Python makes FileNotFoundError, PermissionError and so on of what the system says.

@@ -1,6 +1,6 @@
 //! Learning from a table of Python.
 
-use crate::errors::exception;
+use crate::errors::{exception, guarded};
 use crate::frame::{frame, numbers};
 use crate::model::Model;
 use crate::options::{FitCall, parsed};
@@ -98,33 +98,35 @@ pub fn fit(
     options: &str,
     on_event: Option<Py<PyAny>>,
 ) -> PyResult<(Model, Vec<String>, &'static str)> {
-    let train = Frame { named, ..frame(train, "X")? };
-    let valid = valid.map(|valid| frame(valid, "valid")).transpose()?;
-    let weights = weights.map(numbers).transpose()?.unwrap_or_default();
-    let call: FitCall = parsed(options)?;
-    let (done, interrupted) = watched(
-        py,
-        call.threads,
-        |stop, news| {
-            let heard = on_event.is_some();
-            let (last, notes) = (Instant::now(), Vec::new());
-            let reporter = Reporter { news, heard, stop, last, refit: false, notes };
-            learn(&train, valid.as_ref(), weights, &call, reporter)
-        },
-        |py, (event, answer): News| {
-            let Some(on_event) = &on_event else { return Ok(()) };
-            let go_on: bool = on_event.call1(py, (event.to_string(),))?.extract(py)?;
-            // Whoever waits for an answer that does not come takes it for a no.
-            answer.map(|answer| answer.send(go_on));
-            Ok(())
-        },
-    )?;
-    let (model, notes, ended) = match done {
-        Ok(done) => done,
-        Err(_) if interrupted => return Err(INTERRUPTED()),
-        Err(error) => return Err(exception(error)),
-    };
-    Ok((model, notes, if interrupted { "interrupted" } else { ended }))
+    guarded(|| {
+        let train = Frame { named, ..frame(train, "X")? };
+        let valid = valid.map(|valid| frame(valid, "valid")).transpose()?;
+        let weights = weights.map(numbers).transpose()?.unwrap_or_default();
+        let call: FitCall = parsed(options)?;
+        let (done, interrupted) = watched(
+            py,
+            call.threads,
+            |stop, news| {
+                let heard = on_event.is_some();
+                let (last, notes) = (Instant::now(), Vec::new());
+                let reporter = Reporter { news, heard, stop, last, refit: false, notes };
+                learn(&train, valid.as_ref(), weights, &call, reporter)
+            },
+            |py, (event, answer): News| {
+                let Some(on_event) = &on_event else { return Ok(()) };
+                let go_on: bool = on_event.call1(py, (event.to_string(),))?.extract(py)?;
+                // Whoever waits for an answer that does not come takes it for a no.
+                answer.map(|answer| answer.send(go_on));
+                Ok(())
+            },
+        )?;
+        let (model, notes, ended) = match done {
+            Ok(done) => done,
+            Err(_) if interrupted => return Err(INTERRUPTED()),
+            Err(error) => return Err(exception(error)),
+        };
+        Ok((model, notes, if interrupted { "interrupted" } else { ended }))
+    })
 }
 
 fn learn(

@@ -1,4 +1,5 @@
-//! Columns of Python as Arrow, without copying where that is possible.
+//! Columns of Python as Arrow. Arrow streams are taken as they are, after every value in them was checked: other programs made
+//! them. Arrays of numpy are copied: another thread of Python may write to them while they are read.
 
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::Int32Type;
@@ -6,7 +7,7 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array,
     LargeStringArray, NullArray, RecordBatch, RecordBatchOptions, RecordBatchReader, StringArray,
 };
-use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema};
 use everytree_read::Frame;
 use pyo3::buffer::{Element, PyBuffer};
@@ -36,8 +37,18 @@ fn stream(capsule: &Bound<'_, PyCapsule>, name: &str) -> PyResult<Frame> {
     // SAFETY: the name says that a stream is behind the pointer; it is moved out, and what is left behind is released already.
     let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.as_ptr()) }.map_err(bad)?;
     let schema = reader.schema();
-    let batches: Result<Vec<RecordBatch>, ArrowError> = reader.collect();
-    Ok(Frame { name: name.to_owned(), named: true, schema, batches: batches.map_err(bad)? })
+    let mut batches: Vec<RecordBatch> = Vec::new();
+    for batch in reader {
+        let batch = batch.map_err(bad)?;
+        for (field, column) in schema.fields().iter().zip(batch.columns()) {
+            // Offsets, UTF-8, indices of dictionaries: all that reading relies on.
+            column.to_data().validate_full().map_err(|error| {
+                PyValueError::new_err(format!("{name}: column {:?} is damaged: {error}", field.name()))
+            })?;
+        }
+        batches.push(batch);
+    }
+    Ok(Frame { name: name.to_owned(), named: true, schema, batches })
 }
 
 /// Columns as `(name, kind, values, valid)`: what the kinds are is said in [`column`].
@@ -70,21 +81,21 @@ fn column(
     valid: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<ArrayRef> {
     let nulls = valid.map(|valid| -> PyResult<NullBuffer> {
-        let bytes = borrowed::<u8>(valid)?;
+        let bytes = copied::<u8>(valid)?;
         Ok(bytes.iter().map(|&byte| byte != 0).collect::<Vec<bool>>().into())
     });
     let nulls = nulls.transpose()?;
     Ok(match kind {
-        "int" => Arc::new(Int64Array::try_new(borrowed(values)?, nulls).map_err(bad)?),
-        "float" => Arc::new(Float64Array::try_new(borrowed(values)?, nulls).map_err(bad)?),
-        "single" => Arc::new(Float32Array::try_new(borrowed(values)?, nulls).map_err(bad)?),
+        "int" => Arc::new(Int64Array::try_new(copied(values)?, nulls).map_err(bad)?),
+        "float" => Arc::new(Float64Array::try_new(copied(values)?, nulls).map_err(bad)?),
+        "single" => Arc::new(Float32Array::try_new(copied(values)?, nulls).map_err(bad)?),
         "bool" => {
-            let bytes = borrowed::<u8>(values)?;
+            let bytes = copied::<u8>(values)?;
             Arc::new(BooleanArray::new(bytes.iter().map(|&byte| byte != 0).collect(), nulls))
         }
         "codes" => {
             let both = values.cast::<PyTuple>()?;
-            let codes = borrowed::<i32>(&both.get_item(0)?)?;
+            let codes = copied::<i32>(&both.get_item(0)?)?;
             let labels: Vec<String> = both.get_item(1)?.extract()?;
             let valid: NullBuffer = codes.iter().map(|&code| code >= 0).collect::<Vec<bool>>().into();
             let keys = Int32Array::try_new(codes, Some(valid)).map_err(bad)?;
@@ -96,25 +107,9 @@ fn column(
     })
 }
 
-/// The memory of an array of Python, kept alive by what is made of it.
-fn borrowed<T: Element + arrow_buffer::ArrowNativeType>(
-    array: &Bound<'_, PyAny>,
-) -> PyResult<ScalarBuffer<T>> {
-    struct Owner<T>(#[expect(dead_code, reason = "it keeps the memory")] PyBuffer<T>);
-    // Memory that is only read does not care about panics.
-    impl<T> std::panic::RefUnwindSafe for Owner<T> {}
-    let buffer = PyBuffer::<T>::get(array)?;
-    let (pointer, items) = match buffer.as_slice_ptr() {
-        Some(slice) => (slice.cast::<u8>(), buffer.item_count()),
-        None => return Err(PyValueError::new_err("an array that is not contiguous")),
-    };
-    if items == 0 {
-        return Ok(ScalarBuffer::from(Vec::new()));
-    }
-    let bytes = items * size_of::<T>();
-    // SAFETY: the buffer of Python has so many bytes there, and lives as long as the owner does.
-    let buffer = unsafe { Buffer::from_custom_allocation(pointer, bytes, Arc::new(Owner(buffer))) };
-    Ok(ScalarBuffer::new(buffer, 0, items))
+/// The values of an array of Python.
+fn copied<T: Element + arrow_buffer::ArrowNativeType>(array: &Bound<'_, PyAny>) -> PyResult<ScalarBuffer<T>> {
+    Ok(PyBuffer::<T>::get(array)?.to_vec(array.py())?.into())
 }
 
 /// What a cell of a list is.
@@ -303,5 +298,5 @@ pub fn without_values(frame: Frame, column: &str) -> PyResult<Frame> {
 
 /// Weights of rows.
 pub fn numbers(array: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-    Ok(borrowed::<f64>(array)?.to_vec())
+    Ok(copied::<f64>(array)?.to_vec())
 }

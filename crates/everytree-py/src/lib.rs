@@ -14,18 +14,30 @@ use std::ffi::OsString;
 
 /// Runs the command line program with these arguments and returns its exit code.
 #[pyfunction]
-fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| everytree_cli::main(arguments))
+fn main(py: Python<'_>, arguments: Vec<OsString>) -> PyResult<u8> {
+    errors::guarded(|| Ok(py.detach(|| everytree_cli::main(arguments))))
 }
 
 /// The families that a fit knows: name and summary.
 #[pyfunction]
-fn families() -> Vec<(&'static str, &'static str)> {
-    everytree::families().collect()
+fn families() -> PyResult<Vec<(&'static str, &'static str)>> {
+    errors::guarded(|| Ok(everytree::families().collect()))
+}
+
+/// A mistake, for tests: here, or on the thread that does the work.
+#[cfg(feature = "toy-family")]
+#[pyfunction]
+fn panic(py: Python<'_>, in_worker: bool) -> PyResult<()> {
+    if in_worker {
+        return work::work(py, None, |_| panic!("a made-up mistake"));
+    }
+    errors::guarded(|| panic!("a made-up mistake"))
 }
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    #[cfg(feature = "toy-family")]
+    module.add_function(wrap_pyfunction!(panic, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;

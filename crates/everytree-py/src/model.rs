@@ -1,6 +1,6 @@
 //! A model as Python holds it.
 
-use crate::errors::exception;
+use crate::errors::{exception, guarded};
 use crate::frame::{frame, without_values};
 use crate::numbers::{reals, shorts, wholes};
 use crate::options::{FigureCall, ImputeCall, MostProbableCall, QueryCall, SampleCall, ScoreCall, parsed};
@@ -70,61 +70,65 @@ impl Model {
     /// Reads a model file.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        Ok(Self { model: py.detach(|| everytree::Model::load(&path)).map_err(exception)? })
+        guarded(|| Ok(Self { model: py.detach(|| everytree::Model::load(&path)).map_err(exception)? }))
     }
 
     /// Writes a model file, whole or not at all.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        py.detach(|| self.model.save(&path)).map_err(exception)
+        guarded(|| py.detach(|| self.model.save(&path)).map_err(exception))
     }
 
     /// Reads the bytes of a model file.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
-        Ok(Self { model: everytree::Model::from_bytes(data).map_err(exception)? })
+        guarded(|| Ok(Self { model: everytree::Model::from_bytes(data).map_err(exception)? }))
     }
 
     /// The bytes of the model file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.model.to_bytes())
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        guarded(|| Ok(PyBytes::new(py, &self.model.to_bytes())))
     }
 
     /// What the model is: its columns and their states, its family and size, and how it came about.
-    fn description(&self) -> String {
-        let (model, file) = (&self.model, self.model.file());
-        let variable = |variable: &Variable| {
-            let cells: Vec<String> = (0..variable.len()).map(|state| variable.cell(state)).collect();
-            json!({
-                "name": variable.name, "states": variable.states, "missing": variable.missing,
-                "cells": cells,
-            })
-        };
-        json!({
-            "family": model.family(),
-            "components": model.components(),
-            "mixing_weights": model.mixing_weights(),
-            "hidden": file.model.hidden(),
-            "directed": model.is_directed(),
-            "parameters": model.parameters(),
-            "variables": model.schema().variables.iter().map(variable).collect::<Vec<_>>(),
-            "blocks": model.variables(),
-            "named": model.schema().header,
-            "provenance": file.provenance,
+    fn description(&self) -> PyResult<String> {
+        guarded(|| {
+            let (model, file) = (&self.model, self.model.file());
+            let variable = |variable: &Variable| {
+                let cells: Vec<String> = (0..variable.len()).map(|state| variable.cell(state)).collect();
+                json!({
+                    "name": variable.name, "states": variable.states, "missing": variable.missing,
+                    "cells": cells,
+                })
+            };
+            let description = json!({
+                "family": model.family(),
+                "components": model.components(),
+                "mixing_weights": model.mixing_weights(),
+                "hidden": file.model.hidden(),
+                "directed": model.is_directed(),
+                "parameters": model.parameters(),
+                "variables": model.schema().variables.iter().map(variable).collect::<Vec<_>>(),
+                "blocks": model.variables(),
+                "named": model.schema().header,
+                "provenance": file.provenance,
+            });
+            Ok(description.to_string())
         })
-        .to_string()
     }
 
     /// How probable every edge is, a row for each variable of the model (a column, or a block of them) and a column for each
     /// that may explain it; symmetric where edges have no direction.
     fn edge_probabilities<'py>(&self, py: Python<'py>) -> PyResult<Buffer<'py>> {
-        reals(py, &self.model.edge_probabilities().map_err(exception)?)
+        guarded(|| reals(py, &self.model.edge_probabilities().map_err(exception)?))
     }
 
     /// The most probable edges.
     fn edges(&self, most: usize) -> PyResult<String> {
-        let edges = self.model.edges().map_err(exception)?;
-        let edge = |edge: &everytree::Edge| json!([edge.from, edge.to, edge.probability]);
-        Ok(json!(edges.iter().take(most).map(edge).collect::<Vec<_>>()).to_string())
+        guarded(|| {
+            let edges = self.model.edges().map_err(exception)?;
+            let edge = |edge: &everytree::Edge| json!([edge.from, edge.to, edge.probability]);
+            Ok(json!(edges.iter().take(most).map(edge).collect::<Vec<_>>()).to_string())
+        })
     }
 
     /// The log-likelihood of every row and its standard error, and what there is to say of the device.
@@ -134,32 +138,34 @@ impl Model {
         table: &Bound<'_, PyAny>,
         options: &str,
     ) -> PyResult<(Buffer<'py>, Buffer<'py>, Vec<String>)> {
-        let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
-        let (scores, errors, notes) = work(py, call.threads, |stop| {
-            let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
-            let notes = Mutex::new(Vec::new());
-            let noted = || notes.lock().unwrap_or_else(PoisonError::into_inner);
-            // That there is a GPU is what everybody hopes for.
-            let note = |text: String| {
-                if !text.starts_with("device: cuda") {
-                    noted().push(text);
-                }
-            };
-            let scoring = self.scoring(&call, stop).note(&note);
-            let scored = scoring.stream(&table, &mut |score| {
-                if score.standard_error != 0.0 {
+        guarded(|| {
+            let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
+            let (scores, errors, notes) = work(py, call.threads, |stop| {
+                let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
+                let notes = Mutex::new(Vec::new());
+                let noted = || notes.lock().unwrap_or_else(PoisonError::into_inner);
+                // That there is a GPU is what everybody hopes for.
+                let note = |text: String| {
+                    if !text.starts_with("device: cuda") {
+                        noted().push(text);
+                    }
+                };
+                let scoring = self.scoring(&call, stop).note(&note);
+                let scored = scoring.stream(&table, &mut |score| {
+                    if score.standard_error != 0.0 {
+                        errors.resize(scores.len(), 0.0);
+                        errors.push(score.standard_error);
+                    }
+                    scores.push(score.value);
+                    Ok(())
+                })?;
+                if scored.incomplete > 0 {
                     errors.resize(scores.len(), 0.0);
-                    errors.push(score.standard_error);
                 }
-                scores.push(score.value);
-                Ok(())
+                Ok((scores, errors, std::mem::take(&mut *noted())))
             })?;
-            if scored.incomplete > 0 {
-                errors.resize(scores.len(), 0.0);
-            }
-            Ok((scores, errors, std::mem::take(&mut *noted())))
-        })?;
-        Ok((reals(py, &scores)?, reals(py, &errors)?, notes))
+            Ok((reals(py, &scores)?, reals(py, &errors)?, notes))
+        })
     }
 
     /// The distribution of one column given the others, row by row, over the values that were seen in training.
@@ -170,20 +176,22 @@ impl Model {
         target: &str,
         options: &str,
     ) -> PyResult<(Buffer<'py>, Buffer<'py>)> {
-        let call: ScoreCall = parsed(options)?;
-        // A column that the table does not have is one whose values are not looked at.
-        self.model.query().target(target).map_err(exception)?;
-        let table = without_values(frame(table, "X")?, target)?;
-        let (values, errors) = work(py, call.threads, |stop| {
-            let (mut values, mut errors) = (Vec::new(), Vec::new());
-            self.scoring(&call, stop).conditional_stream(&table, target, &mut |row| {
-                values.extend(row.iter().map(|estimate| estimate.value));
-                errors.extend(row.iter().map(|estimate| estimate.standard_error));
-                Ok(())
+        guarded(|| {
+            let call: ScoreCall = parsed(options)?;
+            // A column that the table does not have is one whose values are not looked at.
+            self.model.query().target(target).map_err(exception)?;
+            let table = without_values(frame(table, "X")?, target)?;
+            let (values, errors) = work(py, call.threads, |stop| {
+                let (mut values, mut errors) = (Vec::new(), Vec::new());
+                self.scoring(&call, stop).conditional_stream(&table, target, &mut |row| {
+                    values.extend(row.iter().map(|estimate| estimate.value));
+                    errors.extend(row.iter().map(|estimate| estimate.standard_error));
+                    Ok(())
+                })?;
+                Ok((values, errors))
             })?;
-            Ok((values, errors))
-        })?;
-        Ok((reals(py, &values)?, reals(py, &errors)?))
+            Ok((reals(py, &values)?, reals(py, &errors)?))
+        })
     }
 
     /// The surprisal of every row, and of every cell of it given the others.
@@ -193,17 +201,19 @@ impl Model {
         table: &Bound<'_, PyAny>,
         options: &str,
     ) -> PyResult<(Buffer<'py>, Buffer<'py>)> {
-        let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
-        let (rows, cells) = work(py, call.threads, |stop| {
-            let (mut rows, mut cells) = (Vec::new(), Vec::new());
-            self.scoring(&call, stop).surprisal_stream(&table, &mut |row, own| {
-                rows.push(row.value);
-                cells.extend_from_slice(own);
-                Ok(())
+        guarded(|| {
+            let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
+            let (rows, cells) = work(py, call.threads, |stop| {
+                let (mut rows, mut cells) = (Vec::new(), Vec::new());
+                self.scoring(&call, stop).surprisal_stream(&table, &mut |row, own| {
+                    rows.push(row.value);
+                    cells.extend_from_slice(own);
+                    Ok(())
+                })?;
+                Ok((rows, cells))
             })?;
-            Ok((rows, cells))
-        })?;
-        Ok((reals(py, &rows)?, reals(py, &cells)?))
+            Ok((reals(py, &rows)?, reals(py, &cells)?))
+        })
     }
 
     /// Posterior probabilities given evidence, as JSON.
@@ -214,8 +224,10 @@ impl Model {
         targets: Option<Vec<Target>>,
         options: &str,
     ) -> PyResult<String> {
-        let call: QueryCall = parsed(options)?;
-        work(py, call.threads, |_| self.answer(&given, targets.as_deref(), &call))
+        guarded(|| {
+            let call: QueryCall = parsed(options)?;
+            work(py, call.threads, |_| self.answer(&given, targets.as_deref(), &call))
+        })
     }
 
     /// Samples, as codes, and how they were drawn.
@@ -226,21 +238,25 @@ impl Model {
         rows: usize,
         options: &str,
     ) -> PyResult<(Buffer<'py>, String)> {
-        let call: SampleCall = parsed(options)?;
-        let (rows, drawn) = work(py, call.threads, |_| {
-            let sample = self.model.sample(rows).evidence(self.evidence(&given)?).seed(call.seed);
-            sample.run_with_method()
-        })?;
-        let drawn = match drawn {
-            Drawn::Exactly => json!({"method": "exact"}),
-            Drawn::FromPools { pool, effective } => {
-                json!({"method": "pools", "pool": pool, "effective_sample_size": effective})
-            }
-            Drawn::FromChains { steps, r_hat } => json!({"method": "chains", "steps": steps, "r_hat": r_hat}),
-        };
-        let code = |place: usize| rows.table().get(place / rows.columns(), place % rows.columns()) as u16;
-        let codes: Vec<u16> = (0..rows.rows() * rows.columns()).map(code).collect();
-        Ok((shorts(py, &codes)?, drawn.to_string()))
+        guarded(|| {
+            let call: SampleCall = parsed(options)?;
+            let (rows, drawn) = work(py, call.threads, |_| {
+                let sample = self.model.sample(rows).evidence(self.evidence(&given)?).seed(call.seed);
+                sample.run_with_method()
+            })?;
+            let drawn = match drawn {
+                Drawn::Exactly => json!({"method": "exact"}),
+                Drawn::FromPools { pool, effective } => {
+                    json!({"method": "pools", "pool": pool, "effective_sample_size": effective})
+                }
+                Drawn::FromChains { steps, r_hat } => {
+                    json!({"method": "chains", "steps": steps, "r_hat": r_hat})
+                }
+            };
+            let code = |place: usize| rows.table().get(place / rows.columns(), place % rows.columns()) as u16;
+            let codes: Vec<u16> = (0..rows.rows() * rows.columns()).map(code).collect();
+            Ok((shorts(py, &codes)?, drawn.to_string()))
+        })
     }
 
     /// The most probable rows, as codes, their log-probabilities, and whether each is proven.
@@ -251,15 +267,17 @@ impl Model {
         rows: usize,
         options: &str,
     ) -> PyResult<(Buffer<'py>, Vec<f64>, Vec<bool>)> {
-        let call: MostProbableCall = parsed(options)?;
-        let found = work(py, call.threads, |stop| {
-            let go_on = |_: f64| !stop.load(Ordering::Relaxed);
-            let search = self.model.most_probable(rows).evidence(self.evidence(&given)?).progress(&go_on);
-            search.trees(call.trees).seed(call.seed).missing_as_state(call.missing_as_state).run()
-        })?;
-        let codes: Vec<u16> = found.iter().flat_map(|row| row.codes.iter().copied()).collect();
-        let logs = found.iter().map(|row| row.log_p).collect();
-        Ok((shorts(py, &codes)?, logs, found.iter().map(|row| row.proven).collect()))
+        guarded(|| {
+            let call: MostProbableCall = parsed(options)?;
+            let found = work(py, call.threads, |stop| {
+                let go_on = |_: f64| !stop.load(Ordering::Relaxed);
+                let search = self.model.most_probable(rows).evidence(self.evidence(&given)?).progress(&go_on);
+                search.trees(call.trees).seed(call.seed).missing_as_state(call.missing_as_state).run()
+            })?;
+            let codes: Vec<u16> = found.iter().flat_map(|row| row.codes.iter().copied()).collect();
+            let logs = found.iter().map(|row| row.log_p).collect();
+            Ok((shorts(py, &codes)?, logs, found.iter().map(|row| row.proven).collect()))
+        })
     }
 
     /// What fills the missing cells of a table: rows, columns, states, and how probable each is (with its error) where that is
@@ -270,29 +288,37 @@ impl Model {
         table: &Bound<'_, PyAny>,
         options: &str,
     ) -> PyResult<[Buffer<'py>; 5]> {
-        let (table, call) = (frame(table, "X")?, parsed::<ImputeCall>(options)?);
-        let cells = work(py, call.threads, |stop| {
-            let imputation = self.model.imputation().method(call.how).probabilities(call.probabilities);
-            Ok(imputation.unknown(call.unknown).seed(call.seed).stop(stop).cells(&table)?.cells)
-        })?;
-        let whole = |of: &dyn Fn(&ImputedCell) -> i64| wholes(py, &cells.iter().map(of).collect::<Vec<_>>());
-        let unsure = Estimate { value: f64::NAN, standard_error: f64::NAN };
-        let real = |of: &dyn Fn(Estimate) -> f64| {
-            reals(py, &cells.iter().map(|cell| of(cell.probability.unwrap_or(unsure))).collect::<Vec<_>>())
-        };
-        Ok([
-            whole(&|cell| cell.row as i64)?,
-            whole(&|cell| cell.variable as i64)?,
-            whole(&|cell| cell.state as i64)?,
-            real(&|estimate| estimate.value)?,
-            real(&|estimate| estimate.standard_error)?,
-        ])
+        guarded(|| {
+            let (table, call) = (frame(table, "X")?, parsed::<ImputeCall>(options)?);
+            let cells = work(py, call.threads, |stop| {
+                let imputation = self.model.imputation().method(call.how).probabilities(call.probabilities);
+                Ok(imputation.unknown(call.unknown).seed(call.seed).stop(stop).cells(&table)?.cells)
+            })?;
+            let whole =
+                |of: &dyn Fn(&ImputedCell) -> i64| wholes(py, &cells.iter().map(of).collect::<Vec<_>>());
+            let unsure = Estimate { value: f64::NAN, standard_error: f64::NAN };
+            let real = |of: &dyn Fn(Estimate) -> f64| {
+                reals(
+                    py,
+                    &cells.iter().map(|cell| of(cell.probability.unwrap_or(unsure))).collect::<Vec<_>>(),
+                )
+            };
+            Ok([
+                whole(&|cell| cell.row as i64)?,
+                whole(&|cell| cell.variable as i64)?,
+                whole(&|cell| cell.state as i64)?,
+                real(&|estimate| estimate.value)?,
+                real(&|estimate| estimate.standard_error)?,
+            ])
+        })
     }
 
     /// The entropy, and its standard error.
     fn entropy(&self, py: Python<'_>, options: &str) -> PyResult<(f64, f64)> {
-        let call: FigureCall = parsed(options)?;
-        work(py, call.threads, |_| self.figures(&call).entropy()).map(pair)
+        guarded(|| {
+            let call: FigureCall = parsed(options)?;
+            work(py, call.threads, |_| self.figures(&call).entropy()).map(pair)
+        })
     }
 
     /// The mutual information of two columns, and its standard error.
@@ -303,20 +329,26 @@ impl Model {
         other: &str,
         options: &str,
     ) -> PyResult<(f64, f64)> {
-        let call: FigureCall = parsed(options)?;
-        work(py, call.threads, |_| self.figures(&call).mutual_information(one, other)).map(pair)
+        guarded(|| {
+            let call: FigureCall = parsed(options)?;
+            work(py, call.threads, |_| self.figures(&call).mutual_information(one, other)).map(pair)
+        })
     }
 
     /// The Kullback–Leibler divergence from this model to another with the same columns, and its standard error.
     fn divergence(&self, py: Python<'_>, other: &Model, options: &str) -> PyResult<(f64, f64)> {
-        let call: FigureCall = parsed(options)?;
-        work(py, call.threads, |_| self.figures(&call).divergence(&other.model)).map(pair)
+        guarded(|| {
+            let call: FigureCall = parsed(options)?;
+            work(py, call.threads, |_| self.figures(&call).divergence(&other.model)).map(pair)
+        })
     }
 
     /// The probability of evidence, and its standard error.
     fn probability(&self, py: Python<'_>, given: Given, options: &str) -> PyResult<(f64, f64)> {
-        let call: FigureCall = parsed(options)?;
-        work(py, call.threads, |_| self.figures(&call).probability(&self.evidence(&given)?)).map(pair)
+        guarded(|| {
+            let call: FigureCall = parsed(options)?;
+            work(py, call.threads, |_| self.figures(&call).probability(&self.evidence(&given)?)).map(pair)
+        })
     }
 }
 

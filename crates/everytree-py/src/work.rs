@@ -1,6 +1,6 @@
 //! Work beside Python: the interpreter is let go, threads are as many as were asked for, and Ctrl-C is heard.
 
-use crate::errors::{exception, exception_of};
+use crate::errors::{exception, exception_of, internal};
 use everytree::Result;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
@@ -61,7 +61,7 @@ pub fn watched<T: Send, N: Send>(
     }
     match result {
         Ok(result) => Ok((result, raised.interrupted)),
-        Err(panic) => std::panic::resume_unwind(panic),
+        Err(panic) => Err(internal(&*panic)),
     }
 }
 

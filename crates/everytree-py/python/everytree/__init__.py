@@ -9,7 +9,7 @@
 
 from ._classifier import MixtureOfAllTreesClassifier
 from ._core import __version__
-from ._errors import ImpossibleEvidence, UnknownColumn
+from ._errors import ImpossibleEvidence, InternalError, UnknownColumn
 from ._estimators import (
     ChowLiuTree,
     HiddenChowLiuTree,
@@ -27,6 +27,7 @@ __all__ = [
     "HiddenChowLiuTree",
     "ImpossibleEvidence",
     "IndependentColumns",
+    "InternalError",
     "LogProb",
     "MixtureOfAllTrees",
     "MixtureOfAllTreesClassifier",

@@ -14,6 +14,10 @@ class ImpossibleEvidence(ValueError):
     """What is given has probability zero under the model."""
 
 
+class InternalError(RuntimeError):
+    """A mistake of this package: something that should never happen has happened. Please report it."""
+
+
 class _NotFitted(ValueError, AttributeError):
     """An estimator that has not learned yet, where scikit-learn has no name for it."""
 

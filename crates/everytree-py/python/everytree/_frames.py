@@ -248,6 +248,12 @@ def _arrow(table: Any) -> tuple[Look, Any]:
         table = pyarrow.Table.from_batches([table])
     if pyarrow is not None and isinstance(table, pyarrow.Table):
         names = list(table.column_names)
+        for name, column in zip(names, table.columns):
+            # How long its buffers are is known here only: the interface to the core does not say.
+            try:
+                column.validate(full=True)
+            except pyarrow.ArrowInvalid as error:
+                raise ValueError(f'column "{name}" is damaged: {error}') from None
         made = Look("arrow", names, names, list(table.schema.types), table.num_rows, True)
         made.source = table
         return made, table.__arrow_c_stream__()
