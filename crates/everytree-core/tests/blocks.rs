@@ -118,6 +118,21 @@ fn what_belongs_together_is_found() {
     assert_eq!(informative(&states, &data, limits), pairs);
     assert!(informative(&states, &data, Limits { states: 2, ..limits }).is_empty());
     assert!(informative(&states, &data, Limits { columns: 1, ..limits }).is_empty());
+    // Whatever scale weights have.
+    let weighted = table.unique_weighted(&[1.0 / 600.0; 600]);
+    assert_eq!(exclusive(&states, &weighted), pairs);
+    assert_eq!(informative(&states, &weighted, limits), pairs);
+    // Columns that tell of each other in rows that weigh much, and not in others.
+    let mut some = Table::new(&[2, 2]);
+    let mut weights = Vec::new();
+    for row in 0..400u16 {
+        let heavy = row < 200;
+        some.push(&[row % 2, if heavy { row % 2 } else { row / 2 % 2 }]);
+        weights.push(if heavy { 1.0 } else { 1e-3 });
+    }
+    let strong = Limits { information: 0.5, ..limits };
+    assert!(informative(&[2, 2], &some.unique(), strong).is_empty());
+    assert_eq!(informative(&[2, 2], &some.unique_weighted(&weights), strong), [vec![0, 1]]);
     // Rare columns that happen never to meet are not one column.
     let mut rare = Table::new(&[2, 2]);
     (0..100u16).for_each(|row| rare.push(&[u16::from(row == 3), u16::from(row == 50)]));

@@ -101,3 +101,24 @@ fn what_cannot_be_learned_from_is_refused() {
         assert_eq!(wrong.run(&few).unwrap_err().code(), ErrorCode::InvalidOption);
     }
 }
+
+/// Weights that add up to 1 are weights of rows: states that nobody has seen have what they have without weights.
+#[test]
+fn weights_that_add_up_to_one_do_not_make_the_unseen_probable() {
+    let all = |cells: &[&'static str]| cells.iter().copied().map(Some).collect::<Vec<_>>();
+    let rows = 60;
+    let a: Vec<&str> =
+        (0..rows).map(|row| if row == rows - 1 { "rare" } else { ["x", "y"][row % 2] }).collect();
+    let b: Vec<&str> = (0..rows).map(|row| ["1", "2"][row % 2]).collect();
+    let data = Dataset::from_columns([("a", all(&a)), ("b", all(&b))]).unwrap();
+    // The state "rare" is among the validation rows only.
+    let (train, valid) = (data.select(&(0..rows - 1).collect::<Vec<_>>()), data.select(&[rows - 1]));
+    let (train, valid) = (Dataset::from(train), Dataset::from(valid));
+    let rare = |train: Dataset| {
+        let model = Fit::new().family("directed").epochs(3).valid(valid.clone()).run(&train).unwrap();
+        model.query().target("a").unwrap().run().unwrap().probability("a", "rare").unwrap()
+    };
+    let plain = rare(train.clone());
+    let weighted = rare(train.with_weights(vec![1.0 / 59.0; 59]).unwrap());
+    assert!(plain < 0.02 && (weighted / plain - 1.0).abs() < 0.2, "{plain} {weighted}");
+}

@@ -73,7 +73,7 @@ fn tell(one: &Option<Group>, other: &Option<Group>, data: &Unique, limits: Limit
     if joint.iter().filter(|&&count| count > 0.0).count() > limits.states {
         return None;
     }
-    let total = data.rows() as f64;
+    let total = data.total();
     joint.iter_mut().for_each(|count| *count /= total);
     let p: Vec<f64> = joint.chunks_exact(l).map(|line| line.iter().sum()).collect();
     let q: Vec<f64> = (0..l).map(|b| joint.iter().skip(b).step_by(l).sum()).collect();
@@ -102,7 +102,11 @@ const MOST_EXCLUSIVE: usize = 16;
 /// categorical column in disguise.
 pub fn exclusive(states: &[usize], data: &Unique) -> Vec<Vec<usize>> {
     let (codes, rows) = (data.table.codes(), data.table.rows());
-    let ones = |v: usize| -> f64 { (0..rows).map(|row| codes.get(row, v) as f64 * data.weights[row]).sum() };
+    // Weights in units of a mean row, so that their scale does not matter.
+    let scale = data.rows() as f64 / data.total();
+    let ones = |v: usize| -> f64 {
+        scale * (0..rows).map(|row| codes.get(row, v) as f64 * data.weights[row]).sum::<f64>()
+    };
     let exclude = |u: usize, v: usize| {
         states[u] == 2
             && states[v] == 2

@@ -28,11 +28,34 @@ impl Unique {
         self.row_weights.get(row).copied().unwrap_or(1.0)
     }
 
+    /// By what weights are multiplied before they are taken for numbers of rows: weights that are smaller than 1 on average, such
+    /// as those that add up to 1, are of rows all the same. Larger ones are how often a row is there.
+    pub fn row_scale(&self) -> f64 {
+        let rows = self.row_weights.iter().filter(|weight| **weight > 0.0).count() as f64;
+        let total: f64 = self.row_weights.iter().sum();
+        if total > 0.0 && total < rows { rows / total } else { 1.0 }
+    }
+
     /// What all rows weigh together.
     pub fn total(&self) -> f64 {
         match self.row_weights.is_empty() {
             true => self.rows() as f64,
             false => self.row_weights.iter().sum(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::Table;
+
+    #[test]
+    fn weights_below_one_are_of_rows_and_larger_ones_are_counts() {
+        let mut table = Table::new(&[3]);
+        [0u16, 0, 1, 2].iter().for_each(|&state| table.push(&[state]));
+        assert_eq!(table.unique().row_scale(), 1.0);
+        assert_eq!(table.unique_weighted(&[2.0, 3.0, 1.0, 1.0]).row_scale(), 1.0);
+        assert_eq!(table.unique_weighted(&[0.25; 4]).row_scale(), 4.0);
+        assert_eq!(table.unique_weighted(&[0.5, 0.5, 0.0, 0.5]).row_scale(), 2.0);
     }
 }

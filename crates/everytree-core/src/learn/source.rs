@@ -65,7 +65,9 @@ impl<M: Learnable> Source<M> for Data<'_> {
     }
 
     fn unseen(&self, model: &M) -> Vec<UnseenStates> {
-        UnseenStates::find(model.states(), &self.train.table, &self.train.weights, |_, _| true)
+        let scale = self.train.row_scale();
+        let rows: Vec<f64> = self.train.weights.iter().map(|weight| scale * weight).collect();
+        UnseenStates::find(model.states(), &self.train.table, &rows, |_, _| true)
     }
 
     fn validate<J: Engine<M>>(&mut self, model: &M, evaluator: &J) -> Result<f64, SourceError> {

@@ -19,11 +19,14 @@ pub struct UnseenStates {
 
 /// Rows that count as seen once at least: where everything was seen often, there may be something new all the same.
 const LEAST_ONCE: f64 = 0.5;
+/// Weights that were scaled may miss 1 by this.
+const ROUNDING: f64 = 1e-9;
 /// Never more than this, however few rows there are.
 const MOST: f64 = 0.5;
 
 impl UnseenStates {
-    /// Of all variables with a state that no row shows. `known` says whether a cell was observed.
+    /// Of all variables with a state that no row shows. `weights` are numbers of rows; `known` says whether a cell was
+    /// observed.
     pub fn find(
         states: &[usize],
         table: &Table,
@@ -41,7 +44,7 @@ impl UnseenStates {
                 continue;
             }
             let total: f64 = rows.iter().sum();
-            let once = rows.iter().filter(|&&rows| rows > 0.0 && rows <= 1.0).count() as f64;
+            let once = rows.iter().filter(|&&rows| rows > 0.0 && rows <= 1.0 + ROUNDING).count() as f64;
             let probability = (once.max(LEAST_ONCE) / (total + LEAST_ONCE)).min(MOST);
             found.push(UnseenStates { variable, states: never, probability });
         }

@@ -45,7 +45,7 @@ pub(super) fn groupings(
         }
         return Ok(vec![asked]);
     }
-    let (states, data) = of_columns(schema, table, &free, &whole);
+    let (states, data) = of_columns(data, &free, &whole);
     let named = |groups: Vec<Vec<usize>>| -> Vec<Vec<usize>> {
         groups.into_iter().map(|group| group.into_iter().map(|place| free[place]).collect()).collect()
     };
@@ -103,14 +103,15 @@ fn columns_of(schema: &Schema, group: &ColumnGroup) -> Result<Vec<usize>> {
 }
 
 /// Some columns of some rows.
-fn of_columns(schema: &Schema, table: &Table, columns: &[usize], rows: &[usize]) -> (Vec<usize>, Unique) {
-    let all = schema.states();
+fn of_columns(data: &Dataset, columns: &[usize], rows: &[usize]) -> (Vec<usize>, Unique) {
+    let (all, table) = (data.schema().states(), data.table());
     let states: Vec<usize> = columns.iter().map(|&v| all[v]).collect();
     let mut some = Table::new(&states);
     for &row in rows {
         some.push(&columns.iter().map(|&v| table.get(row, v) as u16).collect::<Vec<_>>());
     }
-    (states, some.unique())
+    let weights: Vec<f64> = rows.iter().filter_map(|&row| data.weights().get(row).copied()).collect();
+    (states, some.unique_weighted(&weights))
 }
 
 /// A way to group columns, in words.
