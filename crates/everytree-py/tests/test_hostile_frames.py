@@ -92,3 +92,23 @@ def test_arrays_may_change_while_they_are_learned_from():
     finally:
         done.set()
         writer.join()
+
+
+def test_blanks_around_labels_are_not_part_of_them(tmp_path):
+    plain = {"a": ["yes", "no"] * 20, "b": ["x", "y"] * 19 + ["y", "x"]}
+    spaced = {"a": [" yes", "no\t"] * 20, "b": ["x ", " y"] * 19 + ["y", "x"]}
+    path = tmp_path / "spaced.csv"
+    pandas.DataFrame(spaced).to_csv(path, index=False)
+    expected = everytree.MixtureOfAllTrees(epochs=2).fit(plain)
+    answer = expected.query({"a": "yes"}, ["b"])
+    for table in [spaced, pandas.DataFrame(spaced), pa.table(spaced), pandas.read_csv(path)]:
+        model = everytree.MixtureOfAllTrees(epochs=2).fit(table)
+        assert model.query({"a": " yes "}, ["b"])["b"] == answer["b"]
+        np.testing.assert_array_equal(model.score_samples(table), expected.score_samples(plain))
+
+
+def test_whole_numbers_that_floats_confuse():
+    large = [2**53, 2**53 + 1] * 20
+    model = everytree.MixtureOfAllTrees(epochs=1).fit({"a": large, "b": ["x", "y"] * 20})
+    assert model.query({"a": 2**53 + 1}, ["b"])["b"]["y"] > 0.9
+    assert model.query({"a": 2**53}, ["b"])["b"]["x"] > 0.9

@@ -219,29 +219,32 @@ fn answers(schema: &Schema, found: &Posterior, targets: &[TargetState]) -> Vec<V
     let answer = |target: &TargetState| {
         let variable = &schema.variables[target.variable];
         let states = &found.states[target.variable];
-        let missing = states.get(variable.states.len()).filter(|_| target.observed);
+        let observed = match target.observed {
+            true => variable.states.len(),
+            false => states.len(),
+        };
         ValueAnswer {
             variable: variable.name.clone(),
             value: variable.label(target.state),
             state: target.state,
-            probability: among_observed(states[target.state], missing),
+            probability: among(states, observed, target.state),
         }
     };
     targets.iter().map(answer).collect()
 }
 
-/// The probability of a value among those that can be observed. The error is at most this large, however the two depend on
-/// each other.
-fn among_observed(value: Estimate, missing: Option<&Estimate>) -> Estimate {
-    match missing {
-        Some(missing) if missing.value > 0.0 && missing.value < 1.0 => {
-            let observed = 1.0 - missing.value;
-            let p = value.value / observed;
-            let standard_error = (value.standard_error + p * missing.standard_error) / observed;
-            Estimate { value: p.min(1.0), standard_error }
-        }
-        _ => value,
+/// The probability of a state among the first so many. These are added up: 1 less what the others have would be 0 where they have
+/// nearly all. The error is at most this large, however the probabilities depend on each other.
+fn among(states: &[Estimate], first: usize, state: usize) -> Estimate {
+    let value = states[state];
+    let others: f64 = states[first..].iter().map(|other| other.value).sum();
+    let sum: f64 = states[..first].iter().map(|state| state.value).sum();
+    if others == 0.0 || sum == 0.0 {
+        return value;
     }
+    let p = value.value / sum;
+    let of_others: f64 = states[first..].iter().map(|other| other.standard_error).sum();
+    Estimate { value: p.min(1.0), standard_error: (value.standard_error + p * of_others) / sum }
 }
 
 /// The answer to a [`Query`]. It prints as a table.
@@ -411,5 +414,22 @@ impl fmt::Display for EdgeAnswer {
             writeln!(f, "  … and {} more", count(self.edges.len() - SHOWN))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_compared_among_those_observed_however_rare_they_are() {
+        let exact = |value: f64| Estimate { value, standard_error: 0.0 };
+        let states = [exact(1e-30), exact(3e-30), exact(1.0)];
+        let found = [0, 1].map(|state| among(&states, 2, state).value);
+        assert!((found[0] - 0.25).abs() < 1e-15 && (found[1] - 0.75).abs() < 1e-15, "{found:?}");
+        assert_eq!(among(&states, 3, 2), exact(1.0));
+        let halves = [Estimate { value: 0.25, standard_error: 0.01 }, exact(0.25), exact(0.5)];
+        let found = among(&halves, 2, 0);
+        assert!((found.value - 0.5).abs() < 1e-15 && (found.standard_error - 0.02).abs() < 1e-15);
     }
 }

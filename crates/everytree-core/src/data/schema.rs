@@ -231,9 +231,15 @@ pub(crate) fn number(text: &str) -> Option<f64> {
 
 /// A number that is not confused with another one: digits beyond 2⁵³ are names.
 pub(crate) fn exact_number(text: &str) -> Option<f64> {
-    const EXACT: f64 = (1u64 << 53) as f64;
     let digits_only = text.bytes().skip(1).all(|byte| byte.is_ascii_digit());
-    number(text).filter(|value| !digits_only || value.abs() <= EXACT)
+    // As a float, 2⁵³ + 1 is 2⁵³.
+    let is_exact = || text.parse::<i64>().is_ok_and(|value| value.unsigned_abs() <= 1 << 53);
+    number(text).filter(|_| !digits_only || is_exact())
+}
+
+/// A whole number as a float, where that is the same number.
+fn same_number(whole: i128) -> Option<f64> {
+    Some(whole as f64).filter(|value| *value as i128 == whole)
 }
 
 /// `false` or `true`, in one of the usual spellings.
@@ -288,7 +294,12 @@ impl<'a> Encoder<'a> {
             States::Integers(values) => Lookup::Numbers(values.iter().map(|&value| value as f64).collect()),
             States::Reals(values) => Lookup::Numbers(values.clone()),
             States::Texts(values) => {
-                Lookup::Texts(values.iter().zip(0..).map(|(label, code)| (label.as_str(), code)).collect())
+                let mut codes: HashMap<&str, u16> = HashMap::new();
+                // Files of earlier versions may have labels with blanks around them.
+                let trimmed = values.iter().zip(0..).map(|(label, code)| (label.trim(), code));
+                trimmed.for_each(|(label, code)| _ = codes.entry(label).or_insert(code));
+                codes.extend(values.iter().zip(0..).map(|(label, code)| (label.as_str(), code)));
+                Lookup::Texts(codes)
             }
             States::Bins(edges) => {
                 let name = |state: usize| (variable.label(state), state as u16);
@@ -309,12 +320,26 @@ impl<'a> Encoder<'a> {
     /// # Panics
     /// When there is no such variable.
     pub fn encode(&self, variable: usize, cell: Cell<'_>) -> Encoded {
+        // Blanks around a label are not part of it, wherever it comes from.
+        let cell = match cell {
+            Cell::Field(text) => Cell::Field(text.trim()),
+            Cell::Text(text) => Cell::Text(text.trim()),
+            typed => typed,
+        };
         let number = || match cell {
             Cell::Missing => None,
             Cell::Field(text) | Cell::Text(text) => number(text),
             Cell::Integer(value) => Some(value as f64),
             Cell::Real(value) => Some(value),
             Cell::Boolean(value) => Some(f64::from(u8::from(value))),
+        };
+        let exact = || match cell {
+            Cell::Field(text) | Cell::Text(text) => match text.parse::<i128>() {
+                Ok(whole) => same_number(whole),
+                Err(_) => number(),
+            },
+            Cell::Integer(value) => same_number(value.into()),
+            _ => number(),
         };
         if let Cell::Field(text) | Cell::Text(text) = cell
             && self.schema.missing.iter().any(|missing| missing == text)
@@ -329,7 +354,7 @@ impl<'a> Encoder<'a> {
             (Lookup::Booleans, _) => None,
             // Nine of ten tables are made of these.
             (Lookup::Numbers(values), Cell::Field("0")) if values.first() == Some(&0.0) => Some(0),
-            (Lookup::Numbers(values), _) => number()
+            (Lookup::Numbers(values), _) => exact()
                 .and_then(|x| values.binary_search_by(|value| value.total_cmp(&(x + 0.0))).ok())
                 .map(|i| i as u16),
             (Lookup::Bins(edges, names), _) => {
@@ -376,6 +401,43 @@ mod tests {
         ] {
             assert_eq!(encoder.encode(0, cell), found, "{cell:?}");
         }
+    }
+
+    #[test]
+    fn blanks_around_labels_are_not_part_of_them() {
+        let texts = ["x", "y z", " old"].map(str::to_owned).to_vec();
+        let variable = Variable { name: "x".into(), states: States::Texts(texts), missing: true };
+        let schema =
+            Schema { variables: vec![variable], header: true, missing: vec![String::new(), "NA".into()] };
+        let encoder = Encoder::new(&schema);
+        for (text, found) in [
+            (" x", Encoded::State(0)),
+            ("y z\t", Encoded::State(1)),
+            (" old", Encoded::State(2)),
+            ("old", Encoded::State(2)),
+            (" NA ", Encoded::Unobserved),
+            ("  ", Encoded::Unobserved),
+            ("yz", Encoded::Unknown),
+        ] {
+            assert_eq!(encoder.encode(0, Cell::Text(text)), found, "{text:?}");
+            assert_eq!(encoder.encode(0, Cell::Field(text)), found, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_that_floats_confuse_are_told_apart() {
+        assert_eq!(exact_number("9007199254740992"), Some(9_007_199_254_740_992.0));
+        assert_eq!(exact_number("9007199254740993"), None);
+        assert_eq!(exact_number("-9007199254740993"), None);
+        assert_eq!(exact_number("99999999999999999999"), None);
+        let variable =
+            Variable { name: "x".into(), states: States::Integers(vec![0, 1 << 53]), missing: false };
+        let schema = Schema { variables: vec![variable], header: true, missing: Vec::new() };
+        let encoder = Encoder::new(&schema);
+        for cell in [Cell::Field("9007199254740993"), Cell::Integer((1 << 53) + 1)] {
+            assert_eq!(encoder.encode(0, cell), Encoded::Unknown, "{cell:?}");
+        }
+        assert_eq!(encoder.encode(0, Cell::Integer(1 << 53)), Encoded::State(1));
     }
 
     #[test]

@@ -89,6 +89,8 @@ impl Column {
             Cell::Real(value) if value.is_nan() => self.missing += 1,
             Cell::Real(value) if value.is_infinite() => self.infinite = true,
             Cell::Field(text) | Cell::Text(text) => {
+                // As where cells are looked up: blanks around a label are not part of it.
+                let text = text.trim();
                 if settings.missing.iter().any(|missing| missing == text) {
                     self.missing += 1;
                 } else {
