@@ -21,13 +21,18 @@ pub struct BlockArguments {
 }
 
 impl BlockArguments {
+    /// The file that says it, if one does.
+    pub fn file(&self) -> Option<&Path> {
+        Some(&*self.blocks).filter(|blocks| ![Path::new("auto"), Path::new("none")].contains(blocks))
+    }
+
     /// What is asked for.
     pub fn options(&self) -> Result<BlockOptions> {
         let mut options = BlockOptions::default();
         options.auto = self.blocks == Path::new("auto");
         options.groups = self.group.iter().map(|pattern| ColumnGroup::Pattern(pattern.clone())).collect();
-        if !options.auto && self.blocks != Path::new("none") {
-            options.groups.extend(read(&self.blocks)?);
+        if let Some(file) = self.file() {
+            options.groups.extend(read(file)?);
         }
         Ok(options)
     }

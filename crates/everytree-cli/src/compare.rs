@@ -116,9 +116,7 @@ struct Behind {
 impl Compare {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
-        if let Some(html) = &self.html {
-            crate::fit::check_place("--html", html, &self.sources)?;
-        }
+        self.sources.files().output("--html", self.html.as_ref()).check()?;
         let tables = self.sources.read(self.quiet, None)?;
         let note = |text: String| {
             if !self.quiet {

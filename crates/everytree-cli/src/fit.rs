@@ -6,9 +6,10 @@ use crate::Outcome;
 use crate::blocks::BlockArguments;
 use crate::data::use_threads;
 use crate::families::{FamilyParser, defaults};
+use crate::outputs::is_same;
 use crate::progress::{Progress, parse_duration};
 use crate::tables::Sources;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use everytree::{Checkpoint, DeviceChoice, FitOptions, HowMany, Init, Optimiser, Pairs, Precision, Stopped};
 use everytree_core::model::{AUTO, MAX_COMPONENTS, MAX_HIDDEN};
@@ -163,8 +164,18 @@ impl Fit {
         use_threads(self.threads)?;
         let resumed = self.resume.as_deref().map(Checkpoint::load).transpose()?;
         let out = self.out.clone().unwrap_or_else(|| default_name(&self.sources.train));
+        let kept_up_to_date = self.checkpoint.as_ref().filter(|path| {
+            // A checkpoint that is gone on from is replaced by the next one.
+            !self.resume.as_ref().is_some_and(|resume| is_same(resume, path))
+        });
+        self.sources
+            .files()
+            .input("the file of blocks", self.blocks.file())
+            .input("the checkpoint", self.resume.as_ref())
+            .output("--out", Some(&out))
+            .output("--checkpoint", kept_up_to_date)
+            .check()?;
         let tables = self.sources.read(self.quiet, resumed.as_ref())?;
-        check_place("--out", &out, &self.sources)?;
         let mut fit = everytree::Fit::with(self.options()?);
         if let Some(valid) = tables.valid {
             fit = fit.valid(valid);
@@ -224,25 +235,6 @@ impl Fit {
         options.device = self.device;
         Ok(options)
     }
-}
-
-/// Can a file be put here? Better to know before hours of learning than after.
-pub fn check_place(option: &str, out: &Path, sources: &Sources) -> Result<()> {
-    let place = |path: &Path| std::fs::canonicalize(path).ok();
-    let inputs = [Some(&sources.train), sources.valid.as_ref(), sources.test.as_ref()];
-    if let Some(input) =
-        inputs.into_iter().flatten().find(|input| place(input).is_some() && place(input) == place(out))
-    {
-        bail!("{option} {}: this is the table {}; it would be lost", out.display(), input.display());
-    }
-    if out.is_dir() {
-        bail!("{option} {}: this is a folder, not a file", out.display());
-    }
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        bail!("{option} {}: there is no folder {}", out.display(), folder.display());
-    }
-    Ok(())
 }
 
 /// `data/nltcs.train.data.gz` → `nltcs.train.everytree`

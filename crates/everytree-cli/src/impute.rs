@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::data::{Format, TextArguments, UnknownChoice, compressed, say_ignored, use_threads};
+use crate::outputs::Files;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use everytree::{Estimate, ImputeMethod, ImputedCell, Model, Schema, count, plural};
@@ -77,6 +78,13 @@ impl Impute {
         if Format::of(&self.out) != Format::of(&self.data) {
             bail!("--out {}: the filled table has the format of {}", self.out.display(), self.data.display());
         }
+        let beside = self.probabilities.then(|| beside(&self.out));
+        Files::default()
+            .input("the model", Some(&self.model))
+            .input("the table", Some(&self.data))
+            .output("--out", Some(&self.out))
+            .output("--probabilities", beside.as_ref())
+            .check()?;
         let model = Model::load(&self.model)?;
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rows with missing cells, {eta} left")?;
         let bar = ProgressBar::new(0).with_style(style);
@@ -119,7 +127,6 @@ impl Impute {
             })
         })
         .with_context(|| self.out.display().to_string())??;
-        let beside = self.probabilities.then(|| beside(&self.out));
         if let Some(path) = &beside {
             write_through(path, |out| write_probabilities(out, model.schema(), &imputed.cells))
                 .with_context(|| path.display().to_string())??;

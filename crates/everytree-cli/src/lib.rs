@@ -22,6 +22,7 @@ mod inspect;
 mod interrupt;
 mod manual;
 mod map;
+mod outputs;
 mod progress;
 mod query;
 mod report;

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::data::{Format, compressed};
 use crate::given::{Asking, NO, possible, row_json};
+use crate::outputs::Files;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::{Drawn, count};
@@ -38,6 +39,10 @@ impl Sample {
         if let (Some(path), Format::Arrow) = (&self.out, format) {
             bail!("--out {}: rows are written as CSV, TSV or Parquet", path.display());
         }
+        Files::default()
+            .input("the model", Some(&self.asking.model))
+            .output("--out", self.out.as_ref())
+            .check()?;
         let model = self.asking.open()?;
         let evidence = self.asking.evidence(&model)?;
         let sample = model.sample(self.rows).evidence(evidence).seed(self.asking.seed);

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::data::{TextArguments, UnknownChoice, say_ignored, use_threads};
+use crate::outputs::Files;
 use anyhow::{Context, Result};
 use clap::Args;
 use everytree::{DeviceChoice, Estimate, Model, Spelling, count, spelled};
@@ -67,6 +68,11 @@ pub struct Score {
 impl Score {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
+        Files::default()
+            .input("the model", Some(&self.model))
+            .input("the table", Some(&self.data))
+            .output("--out", self.out.as_ref())
+            .check()?;
         let mut scores = self.scores(&Model::load(&self.model)?)?;
         match &self.out {
             Some(path) => {

@@ -1,6 +1,7 @@
 //! The files that models are learned from.
 
 use crate::data::{StateArguments, TextArguments, say_ignored};
+use crate::outputs::Files;
 use anyhow::{Context, Result};
 use clap::Args;
 use everytree::{Checkpoint, Dataset, MissingValues};
@@ -39,6 +40,12 @@ pub struct Tables {
 }
 
 impl Sources {
+    /// The files that are read.
+    pub fn files(&self) -> Files<'_> {
+        let files = Files::default().input("the table", Some(&self.train));
+        files.input("the table", self.valid.as_ref()).input("the table", self.test.as_ref())
+    }
+
     /// All tables, as states; of a fit that goes on, as they were.
     pub fn read(&self, quiet: bool, resumed: Option<&Checkpoint>) -> Result<Tables> {
         let mut options = self.states.options(&self.text)?;

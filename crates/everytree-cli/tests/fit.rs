@@ -264,31 +264,35 @@ fn wait_for(path: &Path) {
     }
 }
 
-/// Ctrl-C: an orderly end, a model, a checkpoint that goes on to the same result.
+/// Ctrl-C, SIGTERM, SIGHUP: an orderly end, a model, a checkpoint that goes on to the same result.
 #[cfg(unix)]
 #[test]
 fn an_interrupted_fit_saves_and_can_go_on() {
     let folder = folder_with(3000);
     let at = |name: &str| folder.path().join(name);
     let learn = ["fit", "t.csv", "--batch", "16", "--epochs", "40", "--quiet"];
-    let child = command(folder.path(), &[&learn[..], &["--out", "part", "--checkpoint", "half"]].concat())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    wait_for(&at("half"));
-    signal(&child, "-INT");
-    let status = { child }.wait().unwrap();
-    assert_eq!(status.code(), Some(130));
-    assert!(ModelFile::load(&at("part")).is_ok());
-    assert!(Checkpoint::load(&at("half")).unwrap().search.running.unwrap().state.epochs() < 40);
-    assert!(
-        everytree(folder.path(), &["fit", "t.csv", "--resume", "half", "--out", "part", "--quiet"])
-            .status
-            .success()
-    );
     assert!(everytree(folder.path(), &[&learn[..], &["--out", "whole"]].concat()).status.success());
-    assert!(fs::read(at("part")).unwrap() == fs::read(at("whole")).unwrap());
+    for name in ["-INT", "-TERM", "-HUP"] {
+        let child =
+            command(folder.path(), &[&learn[..], &["--out", "part", "--checkpoint", "half"]].concat())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .unwrap();
+        wait_for(&at("half"));
+        signal(&child, name);
+        let status = { child }.wait().unwrap();
+        assert_eq!(status.code(), Some(130));
+        assert!(ModelFile::load(&at("part")).is_ok());
+        assert!(Checkpoint::load(&at("half")).unwrap().search.running.unwrap().state.epochs() < 40);
+        assert!(
+            everytree(folder.path(), &["fit", "t.csv", "--resume", "half", "--out", "part", "--quiet"])
+                .status
+                .success()
+        );
+        assert!(fs::read(at("part")).unwrap() == fs::read(at("whole")).unwrap());
+        fs::remove_file(at("half")).unwrap();
+    }
 }
 
 /// Kill -9 at any moment leaves the old checkpoint or the new one, whole.

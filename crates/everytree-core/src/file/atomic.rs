@@ -1,5 +1,7 @@
 //! Writing a file whole or not at all.
 
+mod leftovers;
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -26,20 +28,17 @@ pub fn write_through<E>(
     // A link is followed: what it points to is replaced.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".everytree-").suffix(".part");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // As for any new file: the mask of the user applies.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
     fs::metadata(folder)?;
+    leftovers::remove(folder);
     let refused = |error: io::Error| {
         let kind = error.kind();
         io::Error::new(kind, format!("no file can be made in the folder {}: {kind}", folder.display()))
     };
-    let file = builder.tempfile_in(folder).map_err(refused)?;
+    let file = leftovers::new_file(folder).map_err(refused)?;
+    if let Ok(old) = fs::metadata(&target) {
+        // Whoever may read or write the old file may do so with the new one.
+        file.as_file().set_permissions(old.permissions())?;
+    }
     // Past the wrapper, whose errors name a file that nobody has heard of.
     let mut buffer = BufWriter::new(file.as_file());
     if let Err(error) = write(&mut buffer) {
@@ -65,6 +64,20 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         assert!(write_atomically(&folder.path().join("no/such/folder"), b"x").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn permissions_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        write_atomically(&path, b"old").unwrap();
+        for mode in [0o600, 0o640, 0o444] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            write_atomically(&path, b"new").unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+        }
     }
 
     #[cfg(target_os = "linux")]

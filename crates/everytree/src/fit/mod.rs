@@ -142,6 +142,13 @@ impl Fit {
         if train.columns() < 2 {
             return Err(Kind::OneColumn.into());
         }
+        if let Some(folder) = self.checkpoint.as_ref().and_then(|path| path.parent())
+            && !folder.as_os_str().is_empty()
+            && !folder.is_dir()
+        {
+            // Better now than after the first epoch.
+            return Err(Error::unwanted("checkpoint", format!("there is no folder {}", folder.display())));
+        }
         let all = Dataset::from((**train).clone().weighing());
         let test = self.test.as_ref().map(|test| like(test, &all)).transpose()?;
         if test.as_ref().is_some_and(|test| !(test.is_complete() || test.weights().is_empty())) {

@@ -1,0 +1,97 @@
+//! No file is overwritten by mistake, whatever it is called; what is in the way of a result is said before the work.
+
+mod program;
+
+use program::{command, everytree, text};
+use std::fs;
+use std::path::Path;
+
+/// A table, a model of it and a checkpoint.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("d.csv"), format!("a,b\n{}", "x,1\ny,2\n,1\n".repeat(20))).unwrap();
+    fs::write(path.join("blocks"), "a,b\n").unwrap();
+    text(&everytree(path, &["fit", "d.csv", "--epochs", "2", "--out", "m", "--checkpoint", "c"]));
+    folder
+}
+
+/// All files of a folder, with what is in them.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<(String, Vec<u8>)> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_is_read_is_not_overwritten() {
+    let folder = folder();
+    let path = folder.path();
+    // Other names of the same files.
+    fs::hard_link(path.join("d.csv"), path.join("hard.csv")).unwrap();
+    fs::hard_link(path.join("m"), path.join("hard.m")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("d.csv", path.join("soft.csv")).unwrap();
+    #[cfg(not(unix))]
+    fs::hard_link(path.join("d.csv"), path.join("soft.csv")).unwrap();
+    let before = contents(path);
+    let refused: &[(&[&str], &str)] = &[
+        (&["fit", "d.csv", "--out", "d.csv"], "--out d.csv: this is the table d.csv; it would be lost"),
+        (&["fit", "d.csv", "--out", "./hard.csv"], "--out ./hard.csv: this is the table d.csv"),
+        (&["fit", "d.csv", "--checkpoint", "soft.csv"], "--checkpoint soft.csv: this is the table d.csv"),
+        (&["fit", "hard.csv", "--valid", "d.csv", "--out", "d.csv"], "--out d.csv: this is the table"),
+        (&["fit", "d.csv", "--blocks", "blocks", "--out", "blocks"], "this is the file of blocks blocks"),
+        (&["fit", "d.csv", "--resume", "c", "--out", "c"], "--out c: this is the checkpoint c"),
+        (
+            &["fit", "d.csv", "--checkpoint", "new", "--out", "./new"],
+            "--checkpoint new: --out goes to the same file",
+        ),
+        (&["score", "m", "d.csv", "--out", "d.csv"], "--out d.csv: this is the table d.csv"),
+        (&["score", "m", "soft.csv", "--out", "hard.csv"], "--out hard.csv: this is the table soft.csv"),
+        (&["score", "m", "d.csv", "--out", "m"], "--out m: this is the model m"),
+        (&["sample", "m", "--out", "hard.m"], "--out hard.m: this is the model m"),
+        (&["impute", "m", "d.csv", "--out", "hard.csv"], "--out hard.csv: this is the table d.csv"),
+        (&["compare", "d.csv", "--html", "soft.csv"], "--html soft.csv: this is the table d.csv"),
+        (
+            &["fit", "d.csv", "--checkpoint", "no/such/c"],
+            "--checkpoint no/such/c: there is no folder no/such",
+        ),
+    ];
+    for (arguments, words) in refused {
+        let output = everytree(path, arguments);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(words), "{arguments:?}: {said}");
+        assert_eq!(contents(path), before, "{arguments:?}");
+    }
+    // A checkpoint that is gone on from is replaced: that is what it is for.
+    let again = ["fit", "d.csv", "--resume", "c", "--checkpoint", "./c", "--epochs", "3", "--out", "m"];
+    text(&everytree(path, &again));
+}
+
+#[cfg(unix)]
+#[test]
+fn permissions_of_what_is_replaced_stay() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let model = folder.path().join("m");
+    fs::set_permissions(&model, fs::Permissions::from_mode(0o640)).unwrap();
+    text(&everytree(folder.path(), &["fit", "d.csv", "--epochs", "1", "--out", "m"]));
+    assert_eq!(fs::metadata(&model).unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+/// Killed while it writes, a command leaves a half-written neighbour; the next one that writes there removes it.
+#[cfg(unix)]
+#[test]
+fn leftovers_of_a_killed_command_are_removed_by_the_next() {
+    let folder = folder();
+    let left = folder.path().join(".everytree-x1y2z3.part");
+    fs::write(&left, b"half a model").unwrap();
+    let status = command(folder.path(), &["sample", "m", "-n", "3", "--out", "rows.csv"]).status().unwrap();
+    assert!(status.success() && !left.exists());
+    let parts = contents(folder.path()).into_iter().filter(|(name, _)| name.ends_with(".part"));
+    assert_eq!(parts.count(), 0);
+}
