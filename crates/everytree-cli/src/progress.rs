@@ -132,9 +132,9 @@ impl Observer for Progress {
             }
         }
         if !self.bar.is_hidden() {
-            let done = (progress.epoch - 1) * progress.of_rows + progress.rows;
-            let all = progress.epochs * progress.of_rows;
-            let first = *self.first.get_or_insert(progress.epoch - 1) * progress.of_rows;
+            let done = (progress.epoch - 1).saturating_mul(progress.of_rows).saturating_add(progress.rows);
+            let all = progress.epochs.saturating_mul(progress.of_rows);
+            let first = self.first.get_or_insert(progress.epoch - 1).saturating_mul(progress.of_rows);
             let seconds = self.begin.elapsed().as_secs_f64();
             let rate = (done - first) as f64 / seconds.max(1e-9);
             let valid = progress.history.last().map_or(f64::NAN, |epoch| epoch.valid);

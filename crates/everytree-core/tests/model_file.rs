@@ -1,14 +1,19 @@
 //! The model file: what is written is read, and nothing else gets through.
 
+mod every;
+
 use everytree_core::blocks::Blocks;
 use everytree_core::data::{Dataset, Schema, States, Table, Variable};
 use everytree_core::file::{
     Checkpoint, ContentError, FORMAT, FileError, ModelFile, Provenance, Results, TableFacts,
 };
 use everytree_core::forest::Cpu;
-use everytree_core::learn::{BestModel, Epoch, Plan, Running, Search, State, Trial, evaluate};
+use everytree_core::learn::{
+    BestModel, Epoch, Plan, Running, Search, State, Trial, evaluate, log_likelihoods,
+};
 use everytree_core::model::{
-    Component, ComponentShape, Directed, Family, Learnable, Mixture, Moat, Model, Pairs, Settings, Start,
+    Component, ComponentShape, Directed, Family, Learnable, MOST_PARAMETER, Mixture, Moat, Model, ModelError,
+    Pairs, ParamsView, Settings, Start,
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -410,4 +415,110 @@ fn fuzz_the_loader_for_long() {
         seed += 1000;
     }
     println!("{} files, none of them fatal", seed & 0xffff_ffff);
+}
+
+/// Parameters at the edge of what a file may have, and in between: what loads is a distribution, in every family.
+#[test]
+fn whatever_loads_adds_up_to_one() {
+    const STATES: [usize; 4] = [2, 3, 1, 2];
+    const VALUES: [f64; 12] =
+        [0.0, 1.0, -1.0, 30.0, -30.0, 40.0, -750.0, 750.0, 1e4, -1e4, MOST_PARAMETER, -MOST_PARAMETER];
+    let mut rng = Pcg64::seed_from_u64(9);
+    let schema = Schema::anonymous(&STATES);
+    for (family, pairs) in [
+        (Family::Moat, Some(Pairs::Lambda)),
+        (Family::Moat, Some(Pairs::Sinkhorn)),
+        (Family::Directed, None),
+        (Family::Independent, None),
+        (Family::ChowLiu, None),
+        (Family::Hclt, None),
+    ] {
+        let hidden = (family == Family::Hclt).then_some(3);
+        let shape = ComponentShape { pairs, hidden };
+        for round in 0..200 {
+            let mut one = |seed: u64| {
+                let mut component = family.random(&STATES, &shape, seed).unwrap();
+                // A few numbers, or all of them.
+                let often = [0.1, 1.0][usize::from(rng.random_bool(0.3))];
+                for slice in component.slices_mut() {
+                    for value in slice {
+                        if rng.random_bool(often) {
+                            *value = VALUES[rng.random_range(0..VALUES.len())];
+                        }
+                    }
+                }
+                component
+            };
+            let mixture = Mixture::new(vec![one(2 * round), one(2 * round + 1)], &[1.0, 3.0]).unwrap();
+            let model = Model::new(Blocks::none(&STATES), mixture).unwrap();
+            let file = ModelFile {
+                model,
+                schema: schema.clone(),
+                provenance: Provenance::default(),
+                edge_posteriors: None,
+            };
+            let loaded = match ModelFile::from_bytes(&file.to_bytes()) {
+                Ok(loaded) => loaded,
+                Err(error) => panic!("{family:?} {round}: {error}"),
+            };
+            let mut table = Table::new(&STATES);
+            every::row(&STATES).iter().for_each(|row| table.push(row));
+            let logs = match log_likelihoods(loaded.model.mixture(), &table, &Cpu::<f64>::new()) {
+                Ok(logs) => logs,
+                // A matrix that cannot be scaled is an error, not a distribution that is none.
+                Err(ModelError::Unbalanced { .. }) if pairs == Some(Pairs::Sinkhorn) => continue,
+                Err(error) => panic!("{family:?} {round}: {error}"),
+            };
+            let sum: f64 = logs.iter().map(|log| log.exp()).sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{family:?} {pairs:?} {round}: {sum} {logs:?}");
+        }
+    }
+    // Beyond the edge.
+    for value in [1e6, -1e300, 2.0 * MOST_PARAMETER] {
+        let mut component = Family::Directed.random(&STATES, &ComponentShape::default(), 1).unwrap();
+        component.slices_mut()[0][1] = value;
+        let file = ModelFile {
+            model: Model::plain(component),
+            schema: schema.clone(),
+            provenance: Provenance::default(),
+            edge_posteriors: None,
+        };
+        let error = ModelFile::from_bytes(&file.to_bytes()).unwrap_err().to_string();
+        assert!(error.contains("learning keeps within"), "{error}");
+    }
+}
+
+/// Probabilities of edges that are none.
+#[test]
+fn posteriors_of_edges_are_checked() {
+    let good = example(Pairs::Lambda);
+    for value in [1e18, -0.5, 1.01, f64::NAN] {
+        let mut file = good.clone();
+        file.edge_posteriors.as_mut().unwrap()[0][5] = value;
+        assert!(ModelFile::from_bytes(&file.to_bytes()).is_err(), "{value}");
+    }
+}
+
+/// What is no model file is not read to its end, if it has one.
+#[cfg(unix)]
+#[test]
+fn devices_and_tables_are_refused_at_once() {
+    for path in ["/dev/zero", "/dev/null"] {
+        let error = ModelFile::load(Path::new(path)).unwrap_err().to_string();
+        assert!(error.contains("not a model file"), "{error}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m");
+    let bytes = example(Pairs::Lambda).to_bytes();
+    for (what, bytes) in [
+        ("cut short", bytes[..bytes.len() - 3].to_vec()),
+        ("too long", [&bytes[..], b"x"].concat()),
+        ("cut in its header", bytes[..100].to_vec()),
+        ("a table", b"a,b\n1,2\n1,2\n".to_vec()),
+        ("a header of 90 MB", [&90_000_000u64.to_le_bytes()[..], b"{}"].concat()),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = ModelFile::load(&path).unwrap_err().to_string();
+        assert!(error.contains("not a model file"), "{what}: {error}");
+    }
 }

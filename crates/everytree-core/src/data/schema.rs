@@ -1,7 +1,7 @@
 //! Variables and their states: what a column can hold, and how its cells become codes and labels again.
 
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// A cell of a table before it has a code.
@@ -185,7 +185,8 @@ impl Schema {
     pub fn check(&self) -> Result<(), String> {
         let rising =
             |values: &[f64]| values.iter().all(|x| x.is_finite()) && values.windows(2).all(|w| w[0] < w[1]);
-        for (place, variable) in self.variables.iter().enumerate() {
+        let mut names = HashSet::new();
+        for variable in &self.variables {
             let ordered = match &variable.states {
                 States::Booleans(_) => true,
                 States::Integers(values) => values.windows(2).all(|w| w[0] < w[1]),
@@ -198,7 +199,7 @@ impl Schema {
             if variable.len() > 1 << 16 {
                 return Err(format!("variable {:?} has {} states", variable.name, variable.len()));
             }
-            if self.position(&variable.name) != Some(place) {
+            if !names.insert(&variable.name) {
                 return Err(format!("two variables are named {:?}", variable.name));
             }
         }

@@ -5,6 +5,7 @@ use super::container::{Unpacked, pack};
 use super::flat::{numbers, with_room, without_room};
 use super::model::{FORMAT, TableFacts};
 use super::shape::Shape;
+use super::whole;
 use super::{ContentError, FileError};
 use crate::data::Schema;
 use crate::learn::{Adam, BestModel, Epoch, Plan, Running, Search, State, Trial, TrialResult};
@@ -208,7 +209,7 @@ impl Checkpoint {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self, FileError> {
-        let bytes = std::fs::read(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
+        let bytes = whole::read(path)?;
         Self::from_bytes(&bytes).map_err(|what| FileError::Content { path: path.to_owned(), what })
     }
 }

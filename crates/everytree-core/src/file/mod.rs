@@ -8,6 +8,7 @@ mod container;
 mod flat;
 mod model;
 mod shape;
+mod whole;
 
 pub use atomic::{write_atomically, write_through};
 pub use checkpoint::Checkpoint;

@@ -3,6 +3,7 @@
 use super::atomic::write_atomically;
 use super::container::{Unpacked, pack};
 use super::shape::Shape;
+use super::whole;
 use super::{ContentError, FileError};
 use crate::data::Schema;
 use crate::learn::{Epoch, TrialResult};
@@ -130,6 +131,9 @@ impl ModelFile {
             Some(list) => Some(list.chunks_exact(n * n).map(<[f64]>::to_vec).collect()),
             None => None,
         };
+        if let Some(posteriors) = &edge_posteriors {
+            check_posteriors(posteriors).map_err(fit)?;
+        }
         let model = Model::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
         Ok(Self { model, schema, provenance, edge_posteriors })
     }
@@ -142,7 +146,21 @@ impl ModelFile {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self, FileError> {
-        let bytes = std::fs::read(path).map_err(|cause| FileError::Io { path: path.to_owned(), cause })?;
+        let bytes = whole::read(path)?;
         Self::from_bytes(&bytes).map_err(|what| FileError::Content { path: path.to_owned(), what })
     }
+}
+
+/// Probabilities of edges, component by component: none below 0, and over all components none above 1.
+fn check_posteriors(posteriors: &[Vec<f64>]) -> Result<(), String> {
+    const ROUNDING: f64 = 1e-6;
+    for place in 0..posteriors.first().map_or(0, Vec::len) {
+        let of_components = posteriors.iter().map(|component| component[place]);
+        let least = of_components.clone().fold(0.0, f64::min);
+        let sum: f64 = of_components.sum();
+        if least < -ROUNDING || sum > 1.0 + ROUNDING {
+            return Err(format!("edge {place} has posteriors from {least} with the sum {sum}"));
+        }
+    }
+    Ok(())
 }

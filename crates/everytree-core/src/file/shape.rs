@@ -4,7 +4,9 @@ use super::ContentError;
 use super::container::Unpacked;
 use crate::blocks::Blocks;
 use crate::forest::Tables;
-use crate::model::{Component, ComponentShape, Family, MAX_COMPONENTS, Mixture, Model, Trees};
+use crate::model::{
+    Component, ComponentShape, Family, MAX_COMPONENTS, MOST_PARAMETER, Mixture, Model, Trees,
+};
 use crate::spanning::Kind;
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +92,12 @@ impl Shape {
         if !size.is_multiple_of(self.components) || rest != weights {
             let (found, components) = (parameters.len(), self.components);
             return Err(fit(format!("{found} parameters cannot be those of {components} components")));
+        }
+        if let Some(place) = parameters.iter().position(|value| !(value.abs() <= MOST_PARAMETER)) {
+            let value = parameters[place];
+            return Err(fit(format!(
+                "parameter {place} is {value}; learning keeps within ±{MOST_PARAMETER:e}"
+            )));
         }
         let one = size / self.components;
         let family = self.family()?;

@@ -7,7 +7,9 @@ use super::evaluate::evaluate;
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::data::Unique;
-use crate::model::{Learnable, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates};
+use crate::model::{
+    Learnable, MOST_PARAMETER, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates,
+};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -294,14 +296,14 @@ impl<M: Learnable> State<M> {
         // Steps in doubt, one after the other.
         let mut doubts = 0;
         for number in 0..batches {
-            let step = (epoch - 1) * batches + number;
+            let step = (epoch - 1).saturating_mul(batches).saturating_add(number);
             if let Some(steps) = worker.steps.as_mut().filter(|_| doubts < MOST_DOUBTS) {
                 steps.begin(&Step {
                     places: &batch.places,
                     weights: &batch.weights,
                     total: batch.total,
                     share: batch.total / whole,
-                    rate: settings.rate(step, settings.epochs * batches),
+                    rate: settings.rate(step, settings.epochs.saturating_mul(batches)),
                 })?;
             }
             // While a backend is at work, the next batch is chosen.
@@ -354,7 +356,10 @@ impl<M: Learnable> State<M> {
     /// What a backend has made of it.
     fn receive(&mut self, steps: &mut (dyn Steps<M> + '_)) -> Result<(), ModelError> {
         let Self { model, adam, average, .. } = self;
-        steps.give(Arc::make_mut(model), Arc::make_mut(adam), Arc::make_mut(average))
+        steps.give(Arc::make_mut(model), Arc::make_mut(adam), Arc::make_mut(average))?;
+        let within = |value: &mut f64| *value = value.clamp(-MOST_PARAMETER, MOST_PARAMETER);
+        Arc::make_mut(model).slices_mut().into_iter().flatten().for_each(within);
+        Ok(())
     }
 
     /// A step from a batch; the sum of its weighted log-likelihoods before it.
@@ -379,7 +384,7 @@ impl<M: Learnable> State<M> {
         }
         stats.clear();
         self.model.accumulate(backend, ready, codes, &batch.weights, stats)?;
-        let step = (epoch - 1) * batches + number;
+        let step = (epoch - 1).saturating_mul(batches).saturating_add(number);
         match settings.optimiser {
             Optimiser::Adam => {
                 self.model.gradient(ready, stats, gradient);
@@ -387,7 +392,7 @@ impl<M: Learnable> State<M> {
                 if !gradient.iter().all(|slope| slope.is_finite()) {
                     return Err(not_finite("a derivative"));
                 }
-                let rate = settings.rate(step, settings.epochs * batches);
+                let rate = settings.rate(step, settings.epochs.saturating_mul(batches));
                 let scale = 1.0 / batch.total;
                 let model = Arc::make_mut(&mut self.model);
                 Arc::make_mut(&mut self.adam).ascend(&mut model.slices_mut(), gradient, scale, rate);

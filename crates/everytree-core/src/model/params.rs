@@ -2,6 +2,10 @@
 
 use super::ModelError;
 
+/// No parameter is further from zero than this: learning keeps them so, and files with others are refused. Logits and
+/// logarithms of weights mean nothing more beyond it, and sums of them lose the digits that normalisation needs.
+pub const MOST_PARAMETER: f64 = 1e5;
+
 /// Something that is nothing but numbers, lying in a few slices: the parameters of a model, or sums over rows.
 pub trait ParamsView {
     /// All of them, slice by slice.

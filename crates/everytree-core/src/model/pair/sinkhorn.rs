@@ -33,9 +33,23 @@ pub(crate) fn joint(u: &Margin, v: &Margin, b: &[f64], table: &mut [f64]) -> f64
     newton(u, v, table)
 }
 
+/// What a sum must be multiplied by to be `p`. Of a state that is impossible nothing is left.
+fn factor(p: f64, sum: f64) -> f64 {
+    if p == 0.0 { 0.0 } else { p / sum }
+}
+
+/// By how much a sum is off, relative to what it should be. NaN stays NaN: `f64::max` would pass it over.
+fn off(sum: f64, p: f64) -> f64 {
+    if sum == p { 0.0 } else { (sum / p - 1.0).abs() }
+}
+
+fn largest(one: f64, other: f64) -> f64 {
+    if one.is_nan() || other.is_nan() { f64::NAN } else { one.max(other) }
+}
+
 fn scale_rows(table: &mut [f64], p: &[f64], k_v: usize) {
     for (row, &p) in table.chunks_exact_mut(k_v).zip(p) {
-        let factor = p / row.iter().sum::<f64>();
+        let factor = factor(p, row.iter().sum());
         row.iter_mut().for_each(|entry| *entry *= factor);
     }
 }
@@ -43,27 +57,33 @@ fn scale_rows(table: &mut [f64], p: &[f64], k_v: usize) {
 /// Scales columns to `q`; gives back by how much the rows are then off, relative to `p`.
 fn scale_columns(table: &mut [f64], q: &[f64], k_u: usize, k_v: usize, p: &[f64]) -> f64 {
     for (j, &q) in q.iter().enumerate() {
-        let factor = q / (0..k_u).map(|i| table[i * k_v + j]).sum::<f64>();
+        let factor = factor(q, (0..k_u).map(|i| table[i * k_v + j]).sum());
         (0..k_u).for_each(|i| table[i * k_v + j] *= factor);
     }
-    let off = |(row, p): (&[f64], &f64)| (row.iter().sum::<f64>() / p - 1.0).abs();
-    table.chunks_exact(k_v).zip(p).map(off).fold(0.0, f64::max)
+    let of_row = |(row, p): (&[f64], &f64)| off(row.iter().sum(), *p);
+    table.chunks_exact(k_v).zip(p).map(of_row).fold(0.0, largest)
 }
 
 /// Minimises the convex `Σ P_ij e^{x_i + y_j} − p·x − q·y`, with columns exact after every step.
 fn newton(u: &Margin, v: &Margin, table: &mut [f64]) -> f64 {
     let (k_u, k_v) = (u.states(), v.states());
-    let off = |table: &[f64]| -> Vec<f64> {
+    let short = |table: &[f64]| -> Vec<f64> {
         table.chunks_exact(k_v).zip(&u.p).map(|(row, p)| p - row.iter().sum::<f64>()).collect()
     };
-    let size = |off: &[f64]| off.iter().zip(&u.p).map(|(off, p)| (off / p).abs()).fold(0.0, f64::max);
-    let mut best = size(&off(table));
+    let size = |table: &[f64]| {
+        let of_row = |(row, p): (&[f64], &f64)| off(row.iter().sum(), *p);
+        table.chunks_exact(k_v).zip(&u.p).map(of_row).fold(0.0, largest)
+    };
+    let mut best = size(table);
+    if best.is_nan() {
+        return best;
+    }
     for _ in 0..NEWTON_STEPS {
         if best < TOLERANCE {
             break;
         }
         // Columns are exact, so their part of the step is y = −diag(q)⁻¹ Pᵀ x.
-        let x = solve_laplacian(table, &v.p, k_u, k_v, off(table));
+        let x = solve_laplacian(table, &v.p, k_u, k_v, short(table));
         let mut step = 1.0f64;
         loop {
             let mut next = table.to_vec();
@@ -72,7 +92,7 @@ fn newton(u: &Margin, v: &Margin, table: &mut [f64]) -> f64 {
                 row.iter_mut().for_each(|entry| *entry *= factor);
             }
             scale_columns(&mut next, &v.p, k_u, k_v, &u.p);
-            let found = size(&off(&next));
+            let found = size(&next);
             if found < best {
                 best = found;
                 table.copy_from_slice(&next);
@@ -83,8 +103,8 @@ fn newton(u: &Margin, v: &Margin, table: &mut [f64]) -> f64 {
                 // A round of alternate scaling always gets nearer.
                 scale_rows(table, &u.p, k_v);
                 scale_columns(table, &v.p, k_u, k_v, &u.p);
-                let found = size(&off(table));
-                if found >= best {
+                let found = size(table);
+                if found.is_nan() || found >= best {
                     return found;
                 }
                 best = found;

@@ -55,10 +55,23 @@ impl Space {
         }
         // What is impossible stays so: nothing times nothing.
         let inverse = most.map(|most| if most > 0.0 { 1.0 / most } else { 0.0 });
-        for number in numbers {
-            (0..LANES).for_each(|lane| number[lane] *= inverse[lane]);
+        if inverse.iter().all(|inverse| inverse.is_finite()) {
+            for number in numbers {
+                (0..LANES).for_each(|lane| number[lane] *= inverse[lane]);
+            }
+        } else {
+            // The inverse of the smallest numbers is infinite.
+            let divisor = most.map(|most| if most > 0.0 { most } else { 1.0 });
+            for number in numbers {
+                (0..LANES).for_each(|lane| number[lane] /= divisor[lane]);
+            }
         }
         for lane in 0..LANES {
+            if most[lane] < 1e-200 {
+                // The product might be nothing where neither factor is.
+                self.log[lane] += most[lane].ln();
+                continue;
+            }
             self.scale[lane] *= most[lane];
             if self.scale[lane] < 1e-100 {
                 self.log[lane] += self.scale[lane].ln();
