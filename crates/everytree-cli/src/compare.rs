@@ -175,7 +175,7 @@ impl Compare {
         }
         let behind = behind(&lines);
         let on = if rows.test.is_some() { "test" } else { "valid" };
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::shown::out();
         if self.json {
             writeln!(out, "{}", object(&rows, &lines, &behind, &left_out, on))?;
         } else {

@@ -83,7 +83,7 @@ impl Demo {
             })
             .collect();
         let total: f64 = learned.iter().map(|(_, p)| p).sum();
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::shown::out();
         if self.json {
             let answer = |(name, learned, exact): &(String, f64, f64)| json!({"question": name, "learned": learned, "exact": exact});
             let edge = edge_json;

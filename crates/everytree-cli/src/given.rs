@@ -47,7 +47,7 @@ pub fn possible<T>(found: everytree::Result<T>, json: bool) -> Result<Option<T>>
         Err(error) if error.code() == ErrorCode::ImpossibleEvidence => {
             note!("everytree: {}", error.spelled(Spelling::Flags));
             if json {
-                writeln!(std::io::stdout().lock(), "{}", json!({"impossible": true}))?;
+                writeln!(crate::shown::out(), "{}", json!({"impossible": true}))?;
             }
             Ok(None)
         }

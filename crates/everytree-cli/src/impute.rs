@@ -136,7 +136,7 @@ impl Impute {
                 "rows": imputed.rows, "incomplete_rows": imputed.incomplete_rows, "cells": imputed.cells.len(), "out": self.out,
                 "probabilities": beside,
             });
-            writeln!(std::io::stdout().lock(), "{object}")?;
+            writeln!(crate::shown::out(), "{object}")?;
         } else {
             note!(
                 "filled {} in {} of {}; wrote {}",

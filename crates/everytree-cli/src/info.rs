@@ -79,7 +79,7 @@ impl Info {
                 ("probability", "", figures.probability(&evidence(&model, "expect ", &given)?)?)
             }
         };
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::shown::out();
         if self.json {
             let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
             let mut object = json!({"standard_error": number(found.standard_error)});

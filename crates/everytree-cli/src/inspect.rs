@@ -52,7 +52,7 @@ impl Inspect {
         let trees = model.file().model.family().spec().trees;
         let has_tables = model.is_directed() && trees != Trees::OneLatent;
         let tables = if has_tables && self.edges { Some(Explained::new(&model)?) } else { None };
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::shown::out();
         if self.json {
             writeln!(out, "{}", self.object(&model, &edges, tables.as_ref())?)?;
             return Ok(Outcome::Done);

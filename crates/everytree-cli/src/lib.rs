@@ -4,7 +4,8 @@
 macro_rules! note {
     ($($words:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($words)*);
+        let words = format!($($words)*);
+        let _ = writeln!(std::io::stderr(), "{}", $crate::shown::shown(&words));
     }};
 }
 
@@ -28,6 +29,7 @@ mod query;
 mod report;
 mod sample;
 mod score;
+mod shown;
 mod tables;
 mod trees;
 

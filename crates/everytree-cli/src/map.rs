@@ -53,7 +53,7 @@ impl Map {
         let Some(found) = possible(found, self.asking.json)? else { return NO };
         let outcome = || if interrupts.any() { Outcome::Interrupted } else { Outcome::Done };
         let schema = model.schema();
-        let mut out = BufWriter::new(std::io::stdout().lock());
+        let mut out = BufWriter::new(crate::shown::out());
         if self.asking.json {
             // Row by row: all of them as one value would take many times the memory of the rows.
             write!(out, "{{\"rows\":[")?;

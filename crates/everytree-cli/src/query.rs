@@ -78,7 +78,7 @@ impl Query {
         if answer.chosen && answer.method == Method::BlockGibbs {
             note!("note: hardly any random tree explains the evidence; MCMC (block Gibbs chains) answered");
         }
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::shown::out();
         match self.asking.json {
             true => writeln!(out, "{}", object(&answer))?,
             false => write!(out, "{answer}")?,

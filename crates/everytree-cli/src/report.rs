@@ -34,7 +34,7 @@ impl Question<'_> {
         let possible = log_weight > f64::NEG_INFINITY;
         let edges = self.edges(&marginals);
         let tree = if possible { self.random_tree()? } else { Vec::new() };
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::shown::out();
         if self.json {
             let edges: Vec<_> = edges
                 .iter()

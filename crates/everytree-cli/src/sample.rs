@@ -54,7 +54,7 @@ impl Sample {
             })
             .with_context(|| path.display().to_string())??;
         }
-        let mut stdout = BufWriter::new(std::io::stdout().lock());
+        let mut stdout = BufWriter::new(crate::shown::rows_out());
         if self.asking.json {
             let mut object = match how {
                 Drawn::Exactly => json!({"method": "exact", "rows": rows.rows()}),

@@ -80,7 +80,7 @@ impl Score {
             }
             None if self.summary || self.json => {}
             None => {
-                let mut out = BufWriter::new(std::io::stdout().lock());
+                let mut out = BufWriter::new(crate::shown::rows_out());
                 scores.write(&mut out)?;
                 out.flush()?;
             }
@@ -187,7 +187,7 @@ impl Summary {
         let rows = self.rows as f64;
         let mean = if self.impossible > 0 { f64::NEG_INFINITY } else { self.mean };
         let error = (self.squares / (rows - 1.0).max(1.0) / rows).sqrt();
-        let mut out = std::io::stdout().lock();
+        let mut out = crate::shown::out();
         if json {
             // −∞ is null, and says so.
             let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };

@@ -1,6 +1,7 @@
 //! Parquet and Arrow IPC files.
 
 mod copy;
+mod isolated;
 
 use crate::error::{Place, Problem};
 use crate::filled::Fills;
@@ -11,6 +12,7 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Schema};
 use everytree_core::data::Cell;
+use isolated::isolated;
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
@@ -57,21 +59,38 @@ impl Columnar {
             Problem::Format(format!("not a whole Parquet file: {error}"))
         };
         let builder =
-            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).map_err(bad)?;
+            isolated(|| parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file))?
+                .map_err(bad)?;
         let schema = Arc::clone(builder.schema());
         let names = names(&schema)?;
-        let reader = builder.with_batch_size(ROWS).build().map_err(bad)?;
+        let reader = isolated(|| builder.with_batch_size(ROWS).build())?.map_err(bad)?;
         let wanted = vec![true; names.len()];
-        Ok(Self { names, schema, is_parquet: true, batches: Box::new(reader), wanted })
+        Ok(Self { names, schema, is_parquet: true, batches: Box::new(Isolated(Some(reader))), wanted })
     }
 
     pub fn arrow(file: File) -> Result<Self, Problem> {
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow file: {error}"));
-        let reader = arrow_ipc::reader::FileReader::try_new_buffered(file, None).map_err(bad)?;
+        let reader =
+            isolated(|| arrow_ipc::reader::FileReader::try_new_buffered(file, None))?.map_err(bad)?;
         let schema = reader.schema();
         let names = names(&schema)?;
         let wanted = vec![true; names.len()];
-        Ok(Self { names, schema, is_parquet: false, batches: Box::new(reader), wanted })
+        Ok(Self { names, schema, is_parquet: false, batches: Box::new(Isolated(Some(reader))), wanted })
+    }
+}
+
+/// Batches of a reader that may panic; after that there are no more.
+struct Isolated<R>(Option<R>);
+
+impl<R: Iterator<Item = Result<RecordBatch, ArrowError>>> Iterator for Isolated<R> {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let reader = self.0.as_mut()?;
+        isolated(|| reader.next()).unwrap_or_else(|problem| {
+            self.0 = None;
+            Some(Err(ArrowError::ParseError(problem.to_string())))
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 impl Fit {
     pub(super) fn print(&self, schema: &Schema, fitted: &Fitted, out: &Path) -> Result<()> {
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout = crate::shown::out();
         match self.json {
             true => writeln!(stdout, "{}", object(fitted, out))?,
             false => write!(stdout, "{}", words(schema, fitted, out))?,
