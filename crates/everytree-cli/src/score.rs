@@ -1,15 +1,16 @@
 //! `everytree score`: the log-likelihood of every row of a table.
 
 use crate::Outcome;
-use crate::data::{TextArguments, UnknownChoice, say_ignored, use_threads};
+use crate::data::{Format, TextArguments, UnknownChoice, compressed, say_ignored, use_threads};
 use crate::outputs::Files;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::{DeviceChoice, Estimate, Model, Spelling, count, spelled};
 use everytree_core::file::write_through;
+use everytree_read::write_scores;
 use serde_json::{Value, json};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
 
 /// Scores that are kept in memory before they go to a temporary file.
@@ -31,7 +32,7 @@ pub struct Score {
     model: PathBuf,
     /// Table of rows, with the columns of the model.
     data: PathBuf,
-    /// Where the scores go. Default: standard output.
+    /// Where the scores go, as CSV, TSV (each with .gz or without) or Parquet, by the name. Default: standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print mean, standard error, bits per row and the least likely rows instead of every score.
@@ -73,15 +74,16 @@ impl Score {
             .input("the table", Some(&self.data))
             .output("--out", self.out.as_ref())
             .check()?;
+        if let Some(path) = self.out.as_ref().filter(|path| Format::of(path) == Format::Arrow) {
+            bail!("--out {}: scores are written as CSV, TSV or Parquet", path.display());
+        }
         let mut scores = self.scores(&Model::load(&self.model)?)?;
         match &self.out {
-            Some(path) => {
-                write_through(path, |out| scores.write(out)).with_context(|| path.display().to_string())??
-            }
+            Some(path) => scores.save(path)?,
             None if self.summary || self.json => {}
             None => {
                 let mut out = BufWriter::new(crate::shown::rows_out());
-                scores.write(&mut out)?;
+                scores.write(&mut out, b',')?;
                 out.flush()?;
             }
         }
@@ -133,25 +135,41 @@ impl Scores {
         Ok(())
     }
 
-    fn write(&mut self, out: &mut dyn Write) -> Result<()> {
+    /// Every score and its error, from the first row on.
+    fn all(&mut self) -> Result<impl Iterator<Item = std::io::Result<(f64, f64)>>> {
         self.spool.flush()?;
         let spool = self.spool.get_mut();
         spool.seek(SeekFrom::Start(0))?;
         let mut input = BufReader::new(spool);
-        let mut number = || -> Result<f64> {
+        let mut number = move || -> std::io::Result<f64> {
             let mut bytes = [0; 8];
             input.read_exact(&mut bytes)?;
             Ok(f64::from_le_bytes(bytes))
         };
-        writeln!(out, "row,log_likelihood{}", if self.incomplete > 0 { ",standard_error" } else { "" })?;
-        for row in 0..self.summary.rows {
-            let (score, error) = (number()?, number()?);
-            match self.incomplete {
-                0 => writeln!(out, "{row},{score}")?,
-                _ => writeln!(out, "{row},{score},{error}")?,
+        Ok((0..self.summary.rows).map(move |_| Ok((number()?, number()?))))
+    }
+
+    fn write(&mut self, out: &mut dyn Write, delimiter: u8) -> Result<()> {
+        let (with_errors, d) = (self.incomplete > 0, char::from(delimiter));
+        let errors = if with_errors { format!("{d}standard_error") } else { String::new() };
+        writeln!(out, "row{d}log_likelihood{errors}")?;
+        for (row, both) in self.all()?.enumerate() {
+            match both? {
+                (score, error) if with_errors => writeln!(out, "{row}{d}{score}{d}{error}")?,
+                (score, _) => writeln!(out, "{row}{d}{score}")?,
             }
         }
         Ok(())
+    }
+
+    /// Into a file, in the format that its name says.
+    fn save(&mut self, path: &Path) -> Result<()> {
+        let with_errors = self.incomplete > 0;
+        write_through(path, |out| match Format::of(path) {
+            Format::Text(delimiter) => compressed(path, out, |out| self.write(out, delimiter)),
+            Format::Parquet | Format::Arrow => Ok(write_scores(out, with_errors, self.all()?)?),
+        })
+        .with_context(|| path.display().to_string())?
     }
 }
 

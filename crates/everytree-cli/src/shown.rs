@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(shown("\u{1b}[31mred\u{7}"), "\\u{1b}[31mred\\u{7}");
         assert_eq!(shown("a\u{202e}b\u{9b}"), "a\\u{202e}b\\u{9b}");
         let mut bytes = Vec::new();
-        write!(Shown { out: &mut bytes, escapes: true }, "{}", "x\ry").unwrap();
+        Shown { out: &mut bytes, escapes: true }.write_all(b"x\ry").unwrap();
         assert_eq!(bytes, b"x\\u{d}y");
     }
 }

@@ -95,3 +95,58 @@ fn leftovers_of_a_killed_command_are_removed_by_the_next() {
     let parts = contents(folder.path()).into_iter().filter(|(name, _)| name.ends_with(".part"));
     assert_eq!(parts.count(), 0);
 }
+
+/// Scores go into the format that the name says.
+#[test]
+fn scores_are_written_as_their_name_says() {
+    let folder = folder();
+    let path = folder.path();
+    let read = |name: &str| fs::read(path.join(name)).unwrap();
+    for name in ["s.csv", "s.tsv", "s.csv.gz", "s.parquet"] {
+        text(&everytree(path, &["score", "m", "d.csv", "--out", name]));
+    }
+    let plain = String::from_utf8(read("s.csv")).unwrap();
+    assert_eq!(String::from_utf8(read("s.tsv")).unwrap(), plain.replace(',', "\t"));
+    assert!(read("s.csv.gz").starts_with(&[0x1f, 0x8b]) && read("s.parquet").starts_with(b"PAR1"));
+    // As tables again: the same numbers.
+    let inspect = |name: &str| {
+        let fit = ["fit", name, "--epochs", "1", "--out", "of", "--bins", "row=2", "--json"];
+        let fit: serde_json::Value = serde_json::from_str(&text(&everytree(path, &fit))).unwrap();
+        fit["valid_ll"].clone()
+    };
+    assert_eq!(inspect("s.csv"), inspect("s.csv.gz"));
+    assert_eq!(inspect("s.csv"), inspect("s.parquet"));
+    let refused = everytree(path, &["score", "m", "d.csv", "--out", "s.arrow"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+/// A name that a terminal would obey is shown, not obeyed.
+#[test]
+fn escapes_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = "\u{1b}[31mred,1\nblue,2\n".repeat(20);
+    fs::write(folder.path().join("d.csv"), format!("a,b\n{rows}")).unwrap();
+    text(&everytree(folder.path(), &["fit", "d.csv", "--epochs", "1", "--out", "m", "--quiet"]));
+    for arguments in
+        [&["inspect", "m"][..], &["query", "m"], &["map", "m"], &["query", "m", "--given", "a=x"]]
+    {
+        let output = everytree(folder.path(), arguments);
+        let both = [output.stdout, output.stderr].concat();
+        assert!(!both.contains(&0x1b), "{arguments:?}");
+        assert!(String::from_utf8_lossy(&both).contains("[31mred"), "{arguments:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_that_would_be_read_twice_is_refused() {
+    let folder = folder();
+    assert!(
+        std::process::Command::new("mkfifo").arg(folder.path().join("p.csv")).status().unwrap().success()
+    );
+    for arguments in [&["impute", "m", "p.csv", "--out", "w.csv"][..], &["fit", "p.csv"]] {
+        let output = everytree(folder.path(), arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("it is read twice here"), "{arguments:?}");
+    }
+}

@@ -103,6 +103,13 @@ pub fn parsed<T: DeserializeOwned>(text: &str) -> PyResult<T> {
         let field = path.rsplit('.').next().unwrap_or_default();
         // Where in the JSON is of no interest to whoever gave keywords.
         let words = words.split(" at line ").next().unwrap_or_default();
+        // As people say it, not as Rust does.
+        let words = [("usize", "a whole number, not negative"), ("u64", "a whole number, not negative")]
+            .into_iter()
+            .chain([("f64", "a number"), ("a borrowed string", "text"), ("a string", "text")])
+            .fold(words.to_owned(), |words, (rust, plain)| {
+                words.replace(&format!("expected {rust}"), &format!("expected {plain}"))
+            });
         exception_of(&format!("{field}: {words}"))
     })
 }

@@ -68,6 +68,17 @@ impl Columnar {
         Ok(Self { names, schema, is_parquet: true, batches: Box::new(Isolated(Some(reader))), wanted })
     }
 
+    /// A stream of batches, without the index at the end that a file has.
+    pub fn arrow_stream(file: File) -> Result<Self, Problem> {
+        let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow stream: {error}"));
+        let reader =
+            isolated(|| arrow_ipc::reader::StreamReader::try_new_buffered(file, None))?.map_err(bad)?;
+        let schema = reader.schema();
+        let names = names(&schema)?;
+        let wanted = vec![true; names.len()];
+        Ok(Self { names, schema, is_parquet: false, batches: Box::new(Isolated(Some(reader))), wanted })
+    }
+
     pub fn arrow(file: File) -> Result<Self, Problem> {
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow file: {error}"));
         let reader =
@@ -173,7 +184,12 @@ fn column(array: &ArrayRef, name: &str) -> Result<Column, Problem> {
             to,
             &arrow_cast::CastOptions { safe: false, ..Default::default() },
         )
-        .map_err(|error| Problem::Format(format!("column {name:?}: {error}")))
+        .map_err(|error| match (array.data_type(), to) {
+            (DataType::UInt64, DataType::Int64) => Problem::Format(format!(
+                "column {name:?} has whole numbers from 2⁶³ on, which have no place here; store it as text"
+            )),
+            _ => Problem::Format(format!("column {name:?}: {error}")),
+        })
     };
     let kind = match array.data_type() {
         DataType::Dictionary(_, values) => values.as_ref().clone(),

@@ -122,7 +122,7 @@ pub enum Problem {
         limit: u64,
     },
     /// A pipe.
-    #[error("this is not an ordinary file; learning reads it twice, so write it to a file first")]
+    #[error("this is not an ordinary file; it is read twice here, so write it to a file first")]
     Pipe,
     /// Two columns with one name.
     #[error("columns {first} and {second} are both named {name:?}; names must differ")]
@@ -159,16 +159,18 @@ pub enum Problem {
         expected: usize,
     },
     /// A label that the model has not seen.
-    #[error("{place}, column {column:?}: unknown value {value:?}; known: {}", quoted(known, 10))]
+    #[error("{place}, column {column:?}: unknown value {value:?}; known: {}{}", quoted(known, 10), names_hint(*maybe_names))]
     Unknown {
         /// Where.
         place: Place,
         /// The column.
         column: String,
         /// The offending value.
-        value: String,
+        value: Box<str>,
         /// What there is.
         known: Vec<String>,
+        /// May it be a name, in the first line of a file under a model that was learned without names?
+        maybe_names: bool,
     },
     /// A missing cell where every cell is needed.
     #[error(
@@ -205,6 +207,15 @@ pub enum Problem {
 impl From<ScanError> for Problem {
     fn from(error: ScanError) -> Self {
         Problem::Scan(Box::new(error))
+    }
+}
+
+/// What may help where the first line is not what it should be.
+fn names_hint(maybe_names: bool) -> &'static str {
+    if maybe_names {
+        "; the model was learned without names of columns: if the first line has some, say `header = yes`"
+    } else {
+        ""
     }
 }
 

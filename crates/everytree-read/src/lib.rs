@@ -25,7 +25,7 @@ pub use sheet::{Header, ReadSettings};
 pub use table::{CellRules, FileFacts, Row, Scanned, for_each_row, read_dataset, scan_tables};
 #[cfg(feature = "csv")]
 pub use weights::{Weights, WeightsError, read_weights};
-#[cfg(feature = "parquet")]
-pub use write::write_parquet;
 #[cfg(feature = "csv")]
 pub use write::write_text;
+#[cfg(feature = "parquet")]
+pub use write::{write_parquet, write_scores};

@@ -118,8 +118,12 @@ impl Sheet {
             [b'P', b'A', b'R', b'1', ..] => Ok(Box::new(Columnar::parquet(file)?)),
             #[cfg(feature = "parquet")]
             b"ARROW1" => Ok(Box::new(Columnar::arrow(file)?)),
+            #[cfg(feature = "parquet")]
+            [0xff, 0xff, 0xff, 0xff, ..] => Ok(Box::new(Columnar::arrow_stream(file)?)),
             #[cfg(not(feature = "parquet"))]
-            [b'P', b'A', b'R', b'1', ..] | b"ARROW1" => Err(Problem::NotInThisBuild { feature: "parquet" }),
+            [b'P', b'A', b'R', b'1', ..] | b"ARROW1" | [0xff, 0xff, 0xff, 0xff, ..] => {
+                Err(Problem::NotInThisBuild { feature: "parquet" })
+            }
             #[cfg(feature = "csv")]
             [0x1f, 0x8b, ..] => {
                 *compressed = true;

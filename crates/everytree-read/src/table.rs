@@ -289,7 +289,14 @@ fn code(
         Encoded::Unknown if rules.unknown_is_unobserved && rules.incomplete_rows => Ok(Encoded::Unknown),
         Encoded::Unknown => {
             let known = schema.variables[variable].labels();
-            Err(Problem::Unknown { place, column: column(), value: cell.to_string(), known })
+            let maybe_names = place.row == 0 && !schema.header;
+            Err(Problem::Unknown {
+                place,
+                column: column(),
+                value: cell.to_string().into(),
+                known,
+                maybe_names,
+            })
         }
     }
 }

@@ -6,6 +6,6 @@ mod parquet;
 mod text;
 
 #[cfg(feature = "parquet")]
-pub use parquet::write_parquet;
+pub use parquet::{write_parquet, write_scores};
 #[cfg(feature = "csv")]
 pub use text::write_text;

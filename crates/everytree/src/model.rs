@@ -71,7 +71,7 @@ impl Default for Effort {
 impl Effort {
     pub fn check(&self) -> Result<()> {
         if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
-            return Err(Error::option("tolerance", self.tolerance, "must be positive"));
+            return Err(Error::option("tolerance", self.tolerance, "must be positive and finite"));
         }
         if self.trees == 0 {
             return Err(Error::option("trees", 0, "at least one"));

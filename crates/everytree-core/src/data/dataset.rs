@@ -7,6 +7,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use thiserror::Error;
 
+/// What rows may weigh together: sums of more lose rows of weight 1.
+const MOST_WEIGHT: f64 = 1e15;
+
 /// A table: columns with names and states, rows of codes, which cells are missing, and what rows weigh.
 ///
 /// This is what learning takes, what samples and imputed tables are, and what files are read into. Cloning copies the rows
@@ -84,6 +87,14 @@ pub enum DatasetError {
     /// Nothing weighs anything.
     #[error("all weights are zero: there is nothing to learn from")]
     NoWeight,
+    /// Weights whose sums would not be numbers any more.
+    #[error(
+        "the weights add up to {total:e}, more than {MOST_WEIGHT:e}; divide all of them by the same number"
+    )]
+    TooHeavy {
+        /// Their sum.
+        total: f64,
+    },
 }
 
 impl Dataset {
@@ -132,6 +143,10 @@ impl Dataset {
         }
         if !weights.is_empty() && weights.iter().all(|weight| *weight == 0.0) {
             return Err(DatasetError::NoWeight);
+        }
+        let total: f64 = weights.iter().sum();
+        if total > MOST_WEIGHT {
+            return Err(DatasetError::TooHeavy { total });
         }
         self.weights = weights;
         Ok(self)

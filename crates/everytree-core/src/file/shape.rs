@@ -93,7 +93,9 @@ impl Shape {
             let (found, components) = (parameters.len(), self.components);
             return Err(fit(format!("{found} parameters cannot be those of {components} components")));
         }
-        if let Some(place) = parameters.iter().position(|value| !(value.abs() <= MOST_PARAMETER)) {
+        if let Some(place) =
+            parameters.iter().position(|value| value.is_nan() || value.abs() > MOST_PARAMETER)
+        {
             let value = parameters[place];
             return Err(fit(format!(
                 "parameter {place} is {value}; learning keeps within ±{MOST_PARAMETER:e}"

@@ -227,7 +227,7 @@ impl<D: Density + ?Sized> Proposes for AllTrees<'_, D> {
         let proposal = Proposal::tilted(density, evidence)?;
         let affordable = search.budget / (DRAWING * (evidence.variables() as f64).powi(2));
         let trees = search.trees.min(affordable as usize).max(1);
-        let chunks: Vec<(Vec<(Vec<u16>, f64)>, Vec<Vec<u16>>)> = (0..trees.div_ceil(CHUNK))
+        let (best, drawn): (Vec<_>, Vec<_>) = (0..trees.div_ceil(CHUNK))
             .into_par_iter()
             .map(|chunk| {
                 let mut rng = stream(search.seed, "trees of a search", chunk as u64);
@@ -242,8 +242,7 @@ impl<D: Density + ?Sized> Proposes for AllTrees<'_, D> {
                 }
                 (best, drawn)
             })
-            .collect();
-        let (best, drawn): (Vec<_>, Vec<_>) = chunks.into_iter().unzip();
+            .unzip();
         let mut best: Vec<(Vec<u16>, f64)> = best.into_iter().flatten().collect();
         best.sort_by(|a, b| b.1.total_cmp(&a.1));
         Ok(best.into_iter().map(|(row, _)| row).chain(drawn.into_iter().flatten()).collect())

@@ -38,6 +38,42 @@ pub fn write_parquet(out: &mut (dyn Write + Send), data: &Dataset) -> io::Result
     Ok(())
 }
 
+/// Writes log-likelihoods of rows, with their errors or without, as they come.
+pub fn write_scores(
+    out: &mut (dyn Write + Send),
+    with_errors: bool,
+    mut scores: impl Iterator<Item = io::Result<(f64, f64)>>,
+) -> io::Result<()> {
+    let column = |name: &str, kind: DataType| Field::new(name, kind, false);
+    let mut fields = vec![column("row", DataType::Int64), column("log_likelihood", DataType::Float64)];
+    if with_errors {
+        fields.push(column("standard_error", DataType::Float64));
+    }
+    let schema = Arc::new(ArrowSchema::new(fields));
+    let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), None).map_err(io::Error::other)?;
+    let mut first = 0i64;
+    loop {
+        let some: io::Result<Vec<(f64, f64)>> = scores.by_ref().take(GROUP).collect();
+        let some = some?;
+        if some.is_empty() {
+            break;
+        }
+        let last = first + some.len() as i64;
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values(first..last)),
+            Arc::new(Float64Array::from_iter_values(some.iter().map(|(score, _)| *score))),
+        ];
+        if with_errors {
+            columns.push(Arc::new(Float64Array::from_iter_values(some.iter().map(|(_, error)| *error))));
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(io::Error::other)?;
+        writer.write(&batch).map_err(io::Error::other)?;
+        first = last;
+    }
+    writer.close().map_err(io::Error::other)?;
+    Ok(())
+}
+
 fn kind(states: &States) -> DataType {
     match states {
         States::Booleans(_) => DataType::Boolean,
