@@ -23,7 +23,7 @@ pub(crate) struct Products {
 }
 
 /// A precision that the device computes in.
-pub trait CudaReal: Real + DeviceRepr {
+pub trait CudaReal: Real + DeviceRepr + bytemuck::Pod {
     /// Its name in CUDA, and the smallest and largest pivot that is trusted.
     const NAMES: [&'static str; 3];
 

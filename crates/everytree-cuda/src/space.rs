@@ -1,6 +1,7 @@
 //! Memory of the device that is kept from one batch to the next.
 
 use crate::engine::{Cuda, CudaError, failed};
+use bytemuck::Pod;
 use cudarc::driver::sys::CUresult;
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, PinnedHostSlice};
 use std::sync::Arc;
@@ -18,11 +19,7 @@ pub(crate) struct Staging {
 
 impl Staging {
     /// Room for so many numbers, whatever was in it.
-    pub fn numbers<N: Copy>(
-        &mut self,
-        stream: &Arc<CudaStream>,
-        count: usize,
-    ) -> Result<&mut [N], CudaError> {
+    pub fn numbers<N: Pod>(&mut self, stream: &Arc<CudaStream>, count: usize) -> Result<&mut [N], CudaError> {
         let bytes = count * size_of::<N>();
         let reserving = |error| failed("reserving memory beside the GPU", error);
         if self.held.as_ref().is_none_or(|held| held.len() < bytes) {
@@ -33,9 +30,9 @@ impl Staging {
         }
         match &mut self.held {
             Some(held) => {
-                let place = held.as_mut_ptr().map_err(reserving)?;
-                // SAFETY: it begins at a page, has so many bytes, and is borrowed as long as the numbers are.
-                Ok(unsafe { std::slice::from_raw_parts_mut(place.cast::<N>(), count) })
+                let all = held.as_mut_slice().map_err(reserving)?;
+                // It begins at a page, so that any number may begin there.
+                Ok(bytemuck::cast_slice_mut(&mut all[..bytes]))
             }
             None => Ok(&mut []),
         }
@@ -69,30 +66,30 @@ impl Memory {
     }
 
     /// Copies numbers to the device.
-    pub fn put<N: Copy>(&mut self, stream: &Arc<CudaStream>, numbers: &[N]) -> Result<u64, CudaError> {
+    pub fn put<N: Pod>(&mut self, stream: &Arc<CudaStream>, numbers: &[N]) -> Result<u64, CudaError> {
         let bytes = size_of_val(numbers);
         let place = self.reserve(stream, bytes)?;
         if let Some(held) = &mut self.held
             && bytes > 0
         {
-            // SAFETY: numbers are plain, and so many bytes long.
-            let raw = unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast::<u8>(), bytes) };
             let mut part = held.slice_mut(0..bytes);
-            stream.memcpy_htod(raw, &mut part).map_err(|error| failed("copying to the GPU", error))?;
+            stream
+                .memcpy_htod(bytemuck::cast_slice::<N, u8>(numbers), &mut part)
+                .map_err(|error| failed("copying to the GPU", error))?;
         }
         Ok(place)
     }
 
     /// Copies numbers back.
-    pub fn get<N: Copy + Default>(&self, stream: &Arc<CudaStream>, out: &mut [N]) -> Result<(), CudaError> {
+    pub fn get<N: Pod>(&self, stream: &Arc<CudaStream>, out: &mut [N]) -> Result<(), CudaError> {
         let bytes = size_of_val(out);
         if let Some(held) = &self.held
             && bytes > 0
         {
-            // SAFETY: any bytes make such numbers, and there is room for them.
-            let raw = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<u8>(), bytes) };
             let part = held.slice(0..bytes);
-            stream.memcpy_dtoh(&part, raw).map_err(|error| failed("copying from the GPU", error))?;
+            stream
+                .memcpy_dtoh(&part, bytemuck::cast_slice_mut::<N, u8>(out))
+                .map_err(|error| failed("copying from the GPU", error))?;
             stream.synchronize().map_err(|error| failed("waiting for the GPU", error))?;
         }
         Ok(())

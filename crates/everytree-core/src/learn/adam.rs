@@ -1,6 +1,6 @@
 //! Kingma and Ba's optimiser.
 
-use crate::model::MOST_PARAMETER;
+use crate::model::within_range;
 use rayon::prelude::*;
 
 const MEAN_DECAY: f64 = 0.9;
@@ -36,7 +36,7 @@ impl Adam {
             *mean = MEAN_DECAY * *mean + (1.0 - MEAN_DECAY) * slope;
             *square = SQUARE_DECAY * *square + (1.0 - SQUARE_DECAY) * slope * slope;
             *parameter += rate * (*mean / mean_correction) / ((*square / square_correction).sqrt() + EPSILON);
-            *parameter = parameter.clamp(-MOST_PARAMETER, MOST_PARAMETER);
+            *parameter = within_range(*parameter);
         };
         let (mut gradient, mut means, mut squares) = (gradient, &mut self.means[..], &mut self.squares[..]);
         for piece in pieces {

@@ -7,9 +7,7 @@ use super::evaluate::evaluate;
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::data::Unique;
-use crate::model::{
-    Learnable, MOST_PARAMETER, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates,
-};
+use crate::model::{Learnable, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -357,8 +355,8 @@ impl<M: Learnable> State<M> {
     fn receive(&mut self, steps: &mut (dyn Steps<M> + '_)) -> Result<(), ModelError> {
         let Self { model, adam, average, .. } = self;
         steps.give(Arc::make_mut(model), Arc::make_mut(adam), Arc::make_mut(average))?;
-        let within = |value: &mut f64| *value = value.clamp(-MOST_PARAMETER, MOST_PARAMETER);
-        Arc::make_mut(model).slices_mut().into_iter().flatten().for_each(within);
+        let parameters = Arc::make_mut(model).slices_mut().into_iter().flatten();
+        parameters.for_each(|parameter| *parameter = within_range(*parameter));
         Ok(())
     }
 

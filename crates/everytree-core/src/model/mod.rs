@@ -41,6 +41,7 @@ pub use inference::{AllTrees, ComponentInference};
 pub use learnable::Learnable;
 pub use mixture::Mixture;
 pub use moat::{Moat, Pairs};
+pub(crate) use params::within_range;
 pub use params::{MOST_PARAMETER, ParamsView};
 pub use settings::{
     ALL_ROWS, AUTO, HowMany, LEAST_GAIN, MAX_COMPONENTS, Optimiser, Regularisation, Settings, SettingsError,

@@ -6,6 +6,11 @@ use super::ModelError;
 /// logarithms of weights mean nothing more beyond it, and sums of them lose the digits that normalisation needs.
 pub const MOST_PARAMETER: f64 = 1e5;
 
+/// A parameter within [`MOST_PARAMETER`]. What is no number stays so, and is an error elsewhere.
+pub(crate) fn within_range(parameter: f64) -> f64 {
+    if parameter.is_finite() { parameter.clamp(-MOST_PARAMETER, MOST_PARAMETER) } else { parameter }
+}
+
 /// Something that is nothing but numbers, lying in a few slices: the parameters of a model, or sums over rows.
 pub trait ParamsView {
     /// All of them, slice by slice.
