@@ -7,7 +7,9 @@ use super::evaluate::evaluate;
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::data::Unique;
-use crate::model::{Learnable, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates};
+use crate::model::{
+    Learnable, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates, within_range,
+};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
