@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use everytree::{Estimate, ImputeMethod, ImputedCell, Model, Schema, count, plural};
 use everytree_core::file::write_through;
-use everytree_read::{Fill, Problem, ReadError, copy_filled};
+use everytree_read::{Fill, copy_filled, readable_twice};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::io::Write;
@@ -85,9 +85,7 @@ impl Impute {
             .output("--out", Some(&self.out))
             .output("--probabilities", beside.as_ref())
             .check()?;
-        if std::fs::metadata(&self.data).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir()) {
-            return Err(ReadError { file: self.data.clone(), problem: Problem::Pipe }.into());
-        }
+        readable_twice(&self.data)?;
         let model = Model::load(&self.model)?;
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rows with missing cells, {eta} left")?;
         let bar = ProgressBar::new(0).with_style(style);

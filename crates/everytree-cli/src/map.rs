@@ -12,7 +12,7 @@ use std::io::{BufWriter, Write};
 /// The most probable rows (MAP, MPE), given the values of some columns or none.
 ///
 /// Proven for a single tree without latent variables, and where there are so few rows that each can be looked at. Otherwise the
-/// best that a search of a few seconds has found, with its exact probability; Ctrl-C ends it early and shows the best so far.
+/// best that a search within a budget has found, with its exact probability; Ctrl-C ends it early and shows the best so far.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  everytree map survey.everytree --given smoker=yes\n  everytree map survey.everytree -n 5 --json"

@@ -195,7 +195,7 @@ CELLS = {
 
 
 def by_polars(table, model):
-    """The same through polars and Arrow, where they can hold the table: the same scores, all holes filled, types kept."""
+    """The same through polars and Arrow, where they can hold the table: the same scores, all missing cells filled, types kept."""
     try:
         frame = polars.DataFrame(table)
         other = everytree.ChowLiuTree().fit(frame)

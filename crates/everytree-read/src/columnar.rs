@@ -44,14 +44,22 @@ enum Column {
 impl Columnar {
     /// A table in memory, looked at through slices: casts of a few rows take no memory worth speaking of.
     pub fn frame(frame: &Frame) -> Result<Self, Problem> {
-        let schema = Arc::clone(&frame.schema);
-        let names = names(&schema)?;
         let slices = frame.batches.clone().into_iter().flat_map(|batch| {
             let rows = batch.num_rows();
             (0..rows).step_by(ROWS).map(move |first| Ok(batch.slice(first, ROWS.min(rows - first))))
         });
+        Self::of(Arc::clone(&frame.schema), false, slices)
+    }
+
+    /// Batches under a schema; all columns are looked at.
+    fn of(
+        schema: Arc<Schema>,
+        is_parquet: bool,
+        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + 'static,
+    ) -> Result<Self, Problem> {
+        let names = names(&schema)?;
         let wanted = vec![true; names.len()];
-        Ok(Self { names, schema, is_parquet: false, batches: Box::new(slices), wanted })
+        Ok(Self { names, schema, is_parquet, batches: Box::new(batches), wanted })
     }
 
     pub fn parquet(file: File) -> Result<Self, Problem> {
@@ -62,10 +70,8 @@ impl Columnar {
             isolated(|| parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file))?
                 .map_err(bad)?;
         let schema = Arc::clone(builder.schema());
-        let names = names(&schema)?;
         let reader = isolated(|| builder.with_batch_size(ROWS).build())?.map_err(bad)?;
-        let wanted = vec![true; names.len()];
-        Ok(Self { names, schema, is_parquet: true, batches: Box::new(Isolated(Some(reader))), wanted })
+        Self::of(schema, true, Isolated(Some(reader)))
     }
 
     /// A stream of batches, without the index at the end that a file has.
@@ -73,20 +79,14 @@ impl Columnar {
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow stream: {error}"));
         let reader =
             isolated(|| arrow_ipc::reader::StreamReader::try_new_buffered(file, None))?.map_err(bad)?;
-        let schema = reader.schema();
-        let names = names(&schema)?;
-        let wanted = vec![true; names.len()];
-        Ok(Self { names, schema, is_parquet: false, batches: Box::new(Isolated(Some(reader))), wanted })
+        Self::of(reader.schema(), false, Isolated(Some(reader)))
     }
 
     pub fn arrow(file: File) -> Result<Self, Problem> {
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow file: {error}"));
         let reader =
             isolated(|| arrow_ipc::reader::FileReader::try_new_buffered(file, None))?.map_err(bad)?;
-        let schema = reader.schema();
-        let names = names(&schema)?;
-        let wanted = vec![true; names.len()];
-        Ok(Self { names, schema, is_parquet: false, batches: Box::new(Isolated(Some(reader))), wanted })
+        Self::of(reader.schema(), false, Isolated(Some(reader)))
     }
 }
 

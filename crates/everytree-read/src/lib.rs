@@ -22,7 +22,9 @@ pub use filled::{Fill, copy_filled};
 pub use frame::Frame;
 pub use frame::Source;
 pub use sheet::{Header, ReadSettings};
-pub use table::{CellRules, FileFacts, Row, Scanned, for_each_row, read_dataset, scan_tables};
+pub use table::{
+    CellRules, FileFacts, Row, Scanned, for_each_row, read_dataset, readable_twice, scan_tables,
+};
 #[cfg(feature = "csv")]
 pub use weights::{Weights, WeightsError, read_weights};
 #[cfg(feature = "csv")]

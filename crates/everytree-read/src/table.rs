@@ -5,6 +5,7 @@ use crate::frame::Source;
 use crate::sheet::{Header, ReadSettings, Sheet};
 use everytree_core::data::scan::{Notice, Scan, ScanSettings};
 use everytree_core::data::{Cell, Dataset, DatasetError, Encoded, Encoder, Missing, Schema, Table};
+use std::path::Path;
 use std::sync::Arc;
 
 /// What the training files hold.
@@ -38,6 +39,16 @@ pub struct Row<'a> {
     pub unknown: &'a [usize],
 }
 
+/// Refuses pipes and devices, where a file is looked at first and read again later.
+pub fn readable_twice(path: &Path) -> Result<(), ReadError> {
+    match std::fs::metadata(path) {
+        Ok(facts) if !facts.is_file() && !facts.is_dir() => {
+            Err(ReadError { file: path.to_path_buf(), problem: Problem::Pipe })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Looks at the training table, and at others whose labels count too (validation), and makes a schema.
 pub fn scan_tables(
     train: Source<'_>,
@@ -48,10 +59,8 @@ pub fn scan_tables(
     for source in std::iter::once(&train).chain(others) {
         // Looked at now, encoded later.
         #[allow(irrefutable_let_patterns, reason = "without frames there are only files")]
-        if let Source::File(path) = source
-            && std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-        {
-            return Err(ReadError { file: path.to_path_buf(), problem: Problem::Pipe });
+        if let Source::File(path) = source {
+            readable_twice(path)?;
         }
     }
     let mut sheet = Sheet::open(train, read)?;

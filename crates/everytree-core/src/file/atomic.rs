@@ -11,7 +11,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_through(path, |file| file.write_all(bytes))?
 }
 
-/// Writes to a neighbour of `path`, then puts that in its place: whoever looks sees the old file or the new one, whole, even
+/// Writes to a temporary file beside `path`, then puts that in its place: whoever looks sees the old file or the new one, whole, even
 /// if this process dies. Nothing is put in place where `write` fails. What is not an ordinary file (a pipe, a device)
 /// is written to directly.
 pub fn write_through<E>(

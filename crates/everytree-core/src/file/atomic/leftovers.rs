@@ -1,7 +1,8 @@
-//! Neighbours to write to, and what is left of them when a process dies: the next one that writes into the folder removes it.
+//! Temporary files to write to, and what is left of them when a process dies: the next one that writes into the folder removes
+//! it.
 //!
 //! A file that is being written is locked by whoever writes it, and the system lets go of the lock when that process ends,
-//! however it ends. So a neighbour that can be locked belongs to nobody.
+//! however it ends. So one that can be locked belongs to nobody.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -12,8 +13,10 @@ use tempfile::NamedTempFile;
 
 const PREFIX: &str = ".everytree-";
 const SUFFIX: &str = ".part";
+/// Files that are made before it is given up.
+const TRIES: usize = 16;
 
-/// A neighbour to write to, locked.
+/// A temporary file to write to, locked.
 pub(super) fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
@@ -23,15 +26,14 @@ pub(super) fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
         // As for any new file: the mask of the user applies.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    loop {
+    for _ in 0..TRIES {
         let file = builder.tempfile_in(folder)?;
-        // Where there are no locks nothing is ever removed.
-        if cfg!(unix) && file.as_file().lock().is_ok() && !file.path().exists() {
-            // Someone took it for a leftover before it was locked.
-            continue;
+        // Where there are no locks nothing is ever removed. If it is gone, someone took it for a leftover before it was locked.
+        if !cfg!(unix) || file.as_file().lock().is_err() || file.path().exists() {
+            return Ok(file);
         }
-        return Ok(file);
     }
+    Err(io::Error::other("every temporary file is removed as soon as it is made"))
 }
 
 /// Removes what processes that died have left in a folder; once for each folder, and as far as that is allowed.
