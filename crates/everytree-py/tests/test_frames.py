@@ -195,7 +195,10 @@ CELLS = {
 
 
 def by_polars(table, model):
-    """The same through polars and Arrow, where they can hold the table: the same scores, all missing cells filled, types kept."""
+    """The same through polars and Arrow, where they can hold the table.
+
+    The scores are the same, all missing cells are filled, and the types are kept.
+    """
     try:
         frame = polars.DataFrame(table)
         other = everytree.ChowLiuTree().fit(frame)
