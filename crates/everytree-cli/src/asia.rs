@@ -65,7 +65,12 @@ pub fn schema() -> Schema {
         states: States::Texts(vec!["no".to_owned(), "yes".to_owned()]),
         missing: false,
     };
-    Schema { variables: NAMES.map(variable).to_vec(), header: true, missing: vec![String::new()] }
+    Schema {
+        variables: NAMES.map(variable).to_vec(),
+        header: true,
+        missing: vec![String::new()],
+        left_out: Vec::new(),
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ fn example(pairs: Pairs) -> ModelFile {
         ],
         header: true,
         missing: vec![String::new(), "NA".into()],
+        left_out: Vec::new(),
     };
     let model = match pairs {
         Pairs::Tables => {
@@ -78,8 +79,8 @@ fn example(pairs: Pairs) -> ModelFile {
 fn what_is_written_is_read() {
     for pairs in [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables] {
         let file = example(pairs);
-        let bytes = file.to_bytes();
-        assert_eq!(bytes, example(pairs).to_bytes(), "the same bytes every time");
+        let bytes = file.to_bytes().unwrap();
+        assert_eq!(bytes, example(pairs).to_bytes().unwrap(), "the same bytes every time");
         assert_eq!(ModelFile::from_bytes(&bytes).unwrap(), file);
     }
     let folder = tempfile::tempdir().unwrap();
@@ -118,6 +119,66 @@ fn the_golden_file_of_format_1_is_read() {
 /// log p of that row under that model.
 const GOLDEN: f64 = -5.6328297792342905;
 
+/// A bit that flips is an error, wherever it is, and not another model.
+#[test]
+fn every_flipped_bit_is_noticed() {
+    for bytes in [mixture().to_bytes().unwrap(), trees()[0].to_bytes().unwrap()] {
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 1 << (place % 8);
+            assert!(ModelFile::from_bytes(&damaged).is_err(), "byte {place} of {}", bytes.len());
+        }
+    }
+    let bytes = checkpoint().to_bytes().unwrap().unwrap();
+    for place in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 1 << (place % 8);
+        assert!(Checkpoint::from_bytes(&damaged).is_err(), "byte {place} of {}", bytes.len());
+    }
+}
+
+/// What later versions will write is refused by name, where this one cannot read it.
+#[test]
+fn format_3_has_room_for_what_comes() {
+    let bytes = example(Pairs::Lambda).to_bytes().unwrap();
+    let refused = |change: &dyn Fn(&mut serde_json::Value), words: &str| {
+        let error = content(&redescribe(&bytes, change)).to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    let twice = |d: &mut serde_json::Value| {
+        let member = d["members"][0].clone();
+        d["members"].as_array_mut().unwrap().push(member);
+    };
+    refused(&twice, "it has 2 members; this version reads files with one: update everytree");
+    refused(&|d| d["members"] = serde_json::json!([]), "0 members");
+    refused(
+        &|d| d["schema"]["variables"][2]["kind"] = "real".into(),
+        "column \"dose\" is of kind \"real\", which this version does not know",
+    );
+    refused(&|d| d["schema"]["left_out"] = serde_json::json!(["ward"]), "left out");
+    // What was left out is remembered.
+    let mut file = example(Pairs::Lambda);
+    file.schema.left_out = vec!["title".into(), "id".into()];
+    assert_eq!(ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap(), file);
+}
+
+/// Mixing weights of a model add up to 1, and one that does not have such weights is refused.
+#[test]
+fn mixing_weights_are_normalised() {
+    let one = |seed: u64| Component::Directed(Directed::random(vec![2, 2], seed).unwrap());
+    let drifted = Mixture::with_log_mixing_weights(vec![one(1), one(2)], vec![7.0, 8.0]).unwrap();
+    let model = Model::new(Blocks::none(&[2, 2]), drifted).unwrap();
+    let weights: f64 = model.mixture().log_mixing_weights().iter().map(|log| log.exp()).sum();
+    assert!((weights - 1.0).abs() < 1e-12, "{weights}");
+    // `components.log_weight` is the first list.
+    let bytes = mixture().to_bytes().unwrap();
+    let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let mut heavy = bytes.clone();
+    heavy[8 + length..16 + length].copy_from_slice(&0.5f64.to_le_bytes());
+    let error = content(&sealed(heavy)).to_string();
+    assert!(error.contains("the mixing weights add up to"), "{error}");
+}
+
 /// Two components of the directed family; the first and the last column are one block.
 fn mixture() -> ModelFile {
     let file = example(Pairs::Lambda);
@@ -145,6 +206,18 @@ fn the_golden_file_of_format_2_is_read() {
 
 const GOLDEN_2: f64 = -4.76205948457033;
 
+/// Format 3 as the first version that had it wrote it: members, kinds of columns, columns left out, a checksum.
+#[test]
+fn the_golden_file_of_format_3_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-3.everytree");
+    let file = ModelFile::load(&path).unwrap();
+    let left_out = vec!["patient".to_owned()];
+    let schema = Schema { left_out, ..mixture().schema };
+    assert_eq!(file, ModelFile { model: file.model.clone(), schema, ..mixture() });
+    let found = log_p(&file.model, &[1, 3, 0, 2, 1]);
+    assert!((found - GOLDEN_2).abs() < 1e-12, "{found}");
+}
+
 /// Families of one tree.
 fn trees() -> [ModelFile; 3] {
     [Family::Independent, Family::ChowLiu, Family::Hclt].map(|family| {
@@ -162,35 +235,35 @@ fn trees() -> [ModelFile; 3] {
 fn trees_are_written_and_read() {
     for (file, family) in trees().into_iter().zip(["independent", "mixture-of-trees", "hclt"]) {
         assert_eq!(file.model.family_name(), family);
-        assert_eq!(ModelFile::from_bytes(&file.to_bytes()).unwrap(), file);
+        assert_eq!(ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap(), file);
     }
-    let bytes = trees()[1].to_bytes();
+    let bytes = trees()[1].to_bytes().unwrap();
     let refused = |change: &dyn Fn(&mut serde_json::Value), words: &str| {
         let error = ModelFile::from_bytes(&redescribe(&bytes, change)).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
     refused(
-        &|description| description["hidden"] = 3.into(),
+        &|description| description["members"][0]["hidden"] = 3.into(),
         "hidden states belong to families with latent variables",
     );
     refused(
-        &|description| description["family"] = "hclt".into(),
+        &|description| description["members"][0]["family"] = "hclt".into(),
         "hidden states belong to families with latent variables",
     );
     // A tree is no forest without edges.
-    refused(&|description| description["family"] = "independent".into(), "");
+    refused(&|description| description["members"][0]["family"] = "independent".into(), "");
 }
 
 #[test]
 fn mixtures_that_do_not_fit_are_refused() {
-    let bytes = mixture().to_bytes();
+    let bytes = mixture().to_bytes().unwrap();
     let changed = |change: &dyn Fn(&mut serde_json::Value)| {
         ModelFile::from_bytes(&redescribe(&bytes, change)).unwrap_err()
     };
-    assert!(matches!(changed(&|d| d["components"] = 0.into()), ContentError::Description(_)));
-    assert!(matches!(changed(&|d| d["components"] = 3.into()), ContentError::Model(_)));
+    assert!(matches!(changed(&|d| d["members"][0]["components"] = 0.into()), ContentError::Description(_)));
+    assert!(matches!(changed(&|d| d["members"][0]["components"] = 3.into()), ContentError::Model(_)));
     assert!(matches!(
-        changed(&|d| d["components"] = 1_000_000_000_000u64.into()),
+        changed(&|d| d["members"][0]["components"] = 1_000_000_000_000u64.into()),
         ContentError::Description(_)
     ));
     // A schema that is none, before blocks are made of it.
@@ -199,14 +272,20 @@ fn mixtures_that_do_not_fit_are_refused() {
         let error = changed(&|d| d["schema"]["variables"] = variables.clone());
         assert!(matches!(error, ContentError::Model(_)), "{error}");
     }
-    assert!(matches!(changed(&|d| d["pairs"] = "lambda".into()), ContentError::Description(_)));
-    assert!(matches!(changed(&|d| d["family"] = "moat".into()), ContentError::Description(_)));
-    assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 9].into()), ContentError::Model(_)));
-    assert!(matches!(changed(&|d| d["blocks"][0]["columns"] = vec![0, 0].into()), ContentError::Model(_)));
+    assert!(matches!(changed(&|d| d["members"][0]["pairs"] = "lambda".into()), ContentError::Description(_)));
+    assert!(matches!(changed(&|d| d["members"][0]["family"] = "moat".into()), ContentError::Description(_)));
+    assert!(matches!(
+        changed(&|d| d["members"][0]["blocks"][0]["columns"] = vec![0, 9].into()),
+        ContentError::Model(_)
+    ));
+    assert!(matches!(
+        changed(&|d| d["members"][0]["blocks"][0]["columns"] = vec![0, 0].into()),
+        ContentError::Model(_)
+    ));
     // A combination twice, out of order, of no state, and none at all.
     for combinations in [vec![vec![0, 1], vec![0, 1]], vec![vec![1, 0], vec![0, 1]], vec![vec![0, 2]], vec![]]
     {
-        let error = changed(&|d| d["blocks"][0]["combinations"] = combinations.clone().into());
+        let error = changed(&|d| d["members"][0]["blocks"][0]["combinations"] = combinations.clone().into());
         assert!(matches!(error, ContentError::Model(_)), "{combinations:?}: {error}");
     }
 }
@@ -217,7 +296,7 @@ fn content(bytes: &[u8]) -> ContentError {
 
 /// The file with its description changed.
 fn redescribed(change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
-    redescribe(&example(Pairs::Lambda).to_bytes(), &change)
+    redescribe(&example(Pairs::Lambda).to_bytes().unwrap(), &change)
 }
 
 fn redescribe(bytes: &[u8], change: &dyn Fn(&mut serde_json::Value)) -> Vec<u8> {
@@ -229,12 +308,21 @@ fn redescribe(bytes: &[u8], change: &dyn Fn(&mut serde_json::Value)) -> Vec<u8> 
     header["__metadata__"]["everytree"] = description.to_string().into();
     let mut header = header.to_string().into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
-    [&(header.len() as u64).to_le_bytes()[..], &header, &bytes[8 + length..]].concat()
+    sealed([&(header.len() as u64).to_le_bytes()[..], &header, &bytes[8 + length..]].concat())
+}
+
+/// The bytes with the checksum they should have, as the last four of them.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(end) = bytes.len().checked_sub(4) {
+        let sum = crc32fast::hash(&bytes[..end]);
+        bytes[end..].copy_from_slice(&sum.to_le_bytes());
+    }
+    bytes
 }
 
 #[test]
 fn damaged_and_foreign_files_are_told_apart() {
-    let bytes = example(Pairs::Lambda).to_bytes();
+    let bytes = example(Pairs::Lambda).to_bytes().unwrap();
     assert!(matches!(content(b""), ContentError::Container(_)));
     assert!(matches!(content(&bytes[..bytes.len() - 1]), ContentError::Container(_)));
     assert!(matches!(content(&bytes[..40]), ContentError::Container(_)));
@@ -252,7 +340,10 @@ fn damaged_and_foreign_files_are_told_apart() {
         )
     );
     assert!(matches!(content(&redescribed(|d| d["kind"] = "checkpoint".into())), ContentError::Kind { .. }));
-    assert!(matches!(content(&redescribed(|d| d["family"] = "oak".into())), ContentError::Description(_)));
+    assert!(matches!(
+        content(&redescribed(|d| d["members"][0]["family"] = "oak".into())),
+        ContentError::Description(_)
+    ));
     assert!(matches!(content(&redescribed(|d| d["schema"] = 3.into())), ContentError::Description(_)));
     let shorter = redescribed(|d| drop(d["schema"]["variables"].as_array_mut().unwrap().pop()));
     assert!(matches!(content(&shorter), ContentError::Model(_)));
@@ -260,12 +351,16 @@ fn damaged_and_foreign_files_are_told_apart() {
     assert!(matches!(content(&disorder), ContentError::Model(_)));
     let twice = redescribed(|d| d["schema"]["variables"][1]["name"] = "smoker".into());
     assert!(matches!(content(&twice), ContentError::Model(_)));
-    assert!(matches!(content(&redescribed(|d| d["pairs"] = "sinkhorn".into())), ContentError::Tensor { .. }));
-    // The last eight bytes are a parameter.
+    assert!(matches!(
+        content(&redescribed(|d| d["members"][0]["pairs"] = "sinkhorn".into())),
+        ContentError::Tensor { .. }
+    ));
+    // The eight bytes before the checksum are a parameter.
     let mut nan = bytes.clone();
-    let end = nan.len();
-    nan[end - 8..].copy_from_slice(&f64::NAN.to_le_bytes());
-    assert!(matches!(content(&nan), ContentError::Tensor { .. }));
+    let end = nan.len() - 4;
+    nan[end - 8..end].copy_from_slice(&f64::NAN.to_le_bytes());
+    assert!(matches!(content(&nan), ContentError::Checksum { .. }));
+    assert!(matches!(content(&sealed(nan)), ContentError::Tensor { .. }));
     let missing = ModelFile::load(Path::new("no such file")).unwrap_err();
     assert!(matches!(missing, FileError::Io { .. }));
 }
@@ -296,11 +391,12 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Pcg64) {
 }
 
 fn fuzz(seed: u64, rounds: u64) {
-    let mut originals: Vec<Vec<u8>> =
-        [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables].map(|pairs| example(pairs).to_bytes()).into();
-    originals.push(mixture().to_bytes());
-    originals.extend(trees().iter().map(ModelFile::to_bytes));
-    let checkpoint = checkpoint().to_bytes().unwrap();
+    let mut originals: Vec<Vec<u8>> = [Pairs::Lambda, Pairs::Sinkhorn, Pairs::Tables]
+        .map(|pairs| example(pairs).to_bytes().unwrap())
+        .into();
+    originals.push(mixture().to_bytes().unwrap());
+    originals.extend(trees().iter().map(|file| file.to_bytes().unwrap()));
+    let checkpoint = checkpoint().to_bytes().unwrap().unwrap();
     assert!(Checkpoint::from_bytes(&checkpoint).is_ok());
     for round in 0..rounds {
         let mut rng = Pcg64::seed_from_u64(seed.wrapping_add(round));
@@ -308,6 +404,10 @@ fn fuzz(seed: u64, rounds: u64) {
         mutate(&mut bytes, &mut rng);
         let mut damaged = checkpoint.clone();
         mutate(&mut damaged, &mut rng);
+        // Most of them get past the checksum.
+        if rng.random_bool(0.9) {
+            (bytes, damaged) = (sealed(bytes), sealed(damaged));
+        }
         if let Ok(read) = Checkpoint::from_bytes(&damaged) {
             let state = read.search.running.unwrap().state;
             assert!(state.best_epoch().is_none_or(|best| best.epoch <= state.epochs()));
@@ -352,9 +452,9 @@ fn checkpoint() -> Checkpoint {
 #[test]
 fn what_is_put_aside_is_taken_up() {
     let checkpoint = checkpoint();
-    assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap(), checkpoint);
+    assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap().unwrap()).unwrap(), checkpoint);
     // What makes no sense is refused before it is met.
-    let bytes = checkpoint.to_bytes().unwrap();
+    let bytes = checkpoint.to_bytes().unwrap().unwrap();
     let refused = |change: &dyn Fn(&mut serde_json::Value)| {
         Checkpoint::from_bytes(&redescribe(&bytes, change)).unwrap_err()
     };
@@ -372,13 +472,13 @@ fn what_is_put_aside_is_taken_up() {
         ContentError::Description(_)
     ));
     let nothing = Search { running: None, ..checkpoint.search.clone() };
-    assert_eq!(Checkpoint { search: nothing, ..checkpoint }.to_bytes(), None);
+    assert!(Checkpoint { search: nothing, ..checkpoint }.to_bytes().is_none());
 }
 
 /// The first format knew one fit, and did not say which.
 #[test]
 fn checkpoints_of_format_1_are_read() {
-    let bytes = checkpoint().to_bytes().unwrap();
+    let bytes = checkpoint().to_bytes().unwrap().unwrap();
     let old = redescribe(&bytes, &|d| {
         d["format"] = 1.into();
         d.as_object_mut().unwrap().remove("search");
@@ -457,7 +557,7 @@ fn whatever_loads_adds_up_to_one() {
                 provenance: Provenance::default(),
                 edge_posteriors: None,
             };
-            let loaded = match ModelFile::from_bytes(&file.to_bytes()) {
+            let loaded = match ModelFile::from_bytes(&file.to_bytes().unwrap()) {
                 Ok(loaded) => loaded,
                 Err(error) => panic!("{family:?} {round}: {error}"),
             };
@@ -483,7 +583,7 @@ fn whatever_loads_adds_up_to_one() {
             provenance: Provenance::default(),
             edge_posteriors: None,
         };
-        let error = ModelFile::from_bytes(&file.to_bytes()).unwrap_err().to_string();
+        let error = ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap_err().to_string();
         assert!(error.contains("learning keeps within"), "{error}");
     }
 }
@@ -495,7 +595,7 @@ fn posteriors_of_edges_are_checked() {
     for value in [1e18, -0.5, 1.01, f64::NAN] {
         let mut file = good.clone();
         file.edge_posteriors.as_mut().unwrap()[0][5] = value;
-        assert!(ModelFile::from_bytes(&file.to_bytes()).is_err(), "{value}");
+        assert!(ModelFile::from_bytes(&file.to_bytes().unwrap()).is_err(), "{value}");
     }
 }
 
@@ -509,7 +609,7 @@ fn devices_and_tables_are_refused_at_once() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m");
-    let bytes = example(Pairs::Lambda).to_bytes();
+    let bytes = example(Pairs::Lambda).to_bytes().unwrap();
     for (what, bytes) in [
         ("cut short", bytes[..bytes.len() - 3].to_vec()),
         ("too long", [&bytes[..], b"x"].concat()),

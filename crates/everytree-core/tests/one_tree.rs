@@ -338,7 +338,7 @@ fn long_chains_and_large_stars_do_not_underflow() {
         numbers.extend(parents.iter().map(|&parent| (n + parent) as f64));
         let tables = (0..2 * n).flat_map(|v| (0..3).flat_map(move |a| line(v, a)));
         numbers.extend(tables.map(f64::ln));
-        let model = Family::Hclt.from_numbers(&states, &shape(3), &numbers).unwrap();
+        let model = Family::Hclt.from_numbers(&states, &shape(3), numbers.clone()).unwrap();
         let ready = tree_of(&model);
         let mut rng = Pcg64::seed_from_u64(9);
         let some: Vec<Vec<u16>> =
@@ -361,7 +361,7 @@ fn trees_that_are_none_are_refused() {
     let with = |model: &Component, place: usize, value: f64| {
         let mut numbers: Vec<f64> = model.lists().concat();
         numbers[place] = value;
-        model.family().from_numbers(&STATES, &model.shape(), &numbers)
+        model.family().from_numbers(&STATES, &model.shape(), numbers)
     };
     for parent in [5.0, 0.5, -1.0] {
         assert_eq!(with(&good, 1, parent), Err(ModelError::Parent { variable: 1, parent }));

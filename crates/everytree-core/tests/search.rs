@@ -133,7 +133,7 @@ fn a_search_that_was_put_aside_ends_like_one_that_was_not() {
                 valid: facts,
                 holdout: None,
             };
-            let read = Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap();
+            let read = Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap().unwrap()).unwrap();
             assert_eq!(read, checkpoint);
             let mut search = read.search;
             assert_eq!(run(&mut search, &settings, &mut ()).unwrap(), Ended::Done);

@@ -86,7 +86,7 @@ impl Model {
 
     /// The bytes of the model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        guarded(|| Ok(PyBytes::new(py, &self.model.to_bytes())))
+        guarded(|| Ok(PyBytes::new(py, &self.model.to_bytes().map_err(exception)?)))
     }
 
     /// What the model is: its columns and their states, its family and size, and how it came about.

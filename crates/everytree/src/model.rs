@@ -45,7 +45,7 @@ use std::sync::Arc;
 /// assert!(model.exact_answers().contains(&"most probable row"));
 /// assert_eq!(model.schema().variables[0].name, "smoker");
 /// assert_eq!(model.file().provenance.train.as_ref().unwrap().rows, 36);
-/// assert_eq!(Model::from_bytes(&model.to_bytes())?, model); // the bytes of its file
+/// assert_eq!(Model::from_bytes(&model.to_bytes()?)?, model); // the bytes of its file
 /// # Ok::<(), everytree::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -106,8 +106,9 @@ impl Model {
     }
 
     /// The bytes of the model file: the same for the same model, always.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        self.file.to_bytes()
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let failed = |cause| FileError::Io { path: PathBuf::from("model"), cause };
+        Ok(self.file.to_bytes().map_err(failed)?)
     }
 
     /// From the bytes of a model file.

@@ -312,7 +312,7 @@ impl Scan {
                 most: widest.len(),
             });
         }
-        Ok((Schema { variables, header, missing: self.settings.missing }, notices))
+        Ok((Schema { variables, header, missing: self.settings.missing, left_out: Vec::new() }, notices))
     }
 
     /// What the tables of a model take with so many states of this column, and the others as they are.

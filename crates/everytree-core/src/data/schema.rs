@@ -78,6 +78,7 @@ impl States {
 /// assert_eq!(smoker.labels(), ["no", "yes", ""]); // the last one for missing cells
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(into = "ColumnInFile", try_from = "ColumnInFile")]
 pub struct Variable {
     /// The name of the column.
     pub name: String,
@@ -85,6 +86,46 @@ pub struct Variable {
     pub states: States,
     /// Is a missing cell a state of its own?
     pub missing: bool,
+}
+
+/// A column as a file has it.
+#[derive(Serialize, Deserialize)]
+struct ColumnInFile {
+    name: String,
+    /// What its values are; labels, where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    states: States,
+    missing: bool,
+}
+
+/// What the values of a column are. So far all of them are labels.
+fn kind_of(states: &States) -> &'static str {
+    match states {
+        States::Booleans(_) => "boolean",
+        _ => "categorical",
+    }
+}
+
+impl From<Variable> for ColumnInFile {
+    fn from(variable: Variable) -> Self {
+        let Variable { name, states, missing } = variable;
+        Self { kind: Some(kind_of(&states).to_owned()), name, states, missing }
+    }
+}
+
+impl TryFrom<ColumnInFile> for Variable {
+    type Error = String;
+
+    fn try_from(column: ColumnInFile) -> Result<Self, String> {
+        let ColumnInFile { name, kind, states, missing } = column;
+        match kind {
+            Some(kind) if kind != kind_of(&states) => {
+                Err(format!("column {name:?} is of kind {kind:?}, which this version does not know"))
+            }
+            _ => Ok(Self { name, states, missing }),
+        }
+    }
 }
 
 impl Variable {
@@ -168,6 +209,9 @@ pub struct Schema {
     pub header: bool,
     /// What counts as a missing cell.
     pub missing: Vec<String>,
+    /// Columns of the training table that are not in the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 impl Schema {
@@ -203,6 +247,9 @@ impl Schema {
                 return Err(format!("two variables are named {:?}", variable.name));
             }
         }
+        if let Some(name) = self.left_out.iter().find(|name| names.contains(name)) {
+            return Err(format!("variable {name:?} is said to be left out"));
+        }
         Ok(())
     }
 
@@ -216,6 +263,7 @@ impl Schema {
         Self {
             variables: states.iter().enumerate().map(variable).collect(),
             header: false,
+            left_out: Vec::new(),
             missing: Vec::new(),
         }
     }
@@ -388,7 +436,12 @@ mod tests {
     fn typed_cells_are_found_among_texts() {
         let texts = ["1", "2.0", "False", "x"].map(str::to_owned).to_vec();
         let variable = Variable { name: "x".into(), states: States::Texts(texts), missing: false };
-        let schema = Schema { variables: vec![variable], header: true, missing: vec![String::new()] };
+        let schema = Schema {
+            variables: vec![variable],
+            header: true,
+            missing: vec![String::new()],
+            left_out: Vec::new(),
+        };
         let encoder = Encoder::new(&schema);
         for (cell, found) in [
             (Cell::Integer(1), Encoded::State(0)),
@@ -408,8 +461,12 @@ mod tests {
     fn blanks_around_labels_are_not_part_of_them() {
         let texts = ["x", "y z", " old"].map(str::to_owned).to_vec();
         let variable = Variable { name: "x".into(), states: States::Texts(texts), missing: true };
-        let schema =
-            Schema { variables: vec![variable], header: true, missing: vec![String::new(), "NA".into()] };
+        let schema = Schema {
+            variables: vec![variable],
+            header: true,
+            missing: vec![String::new(), "NA".into()],
+            left_out: Vec::new(),
+        };
         let encoder = Encoder::new(&schema);
         for (text, found) in [
             (" x", Encoded::State(0)),
@@ -433,7 +490,8 @@ mod tests {
         assert_eq!(exact_number("99999999999999999999"), None);
         let variable =
             Variable { name: "x".into(), states: States::Integers(vec![0, 1 << 53]), missing: false };
-        let schema = Schema { variables: vec![variable], header: true, missing: Vec::new() };
+        let schema =
+            Schema { variables: vec![variable], header: true, missing: Vec::new(), left_out: Vec::new() };
         let encoder = Encoder::new(&schema);
         for cell in [Cell::Field("9007199254740993"), Cell::Integer((1 << 53) + 1)] {
             assert_eq!(encoder.encode(0, cell), Encoded::Unknown, "{cell:?}");
@@ -459,8 +517,12 @@ mod tests {
             States::Booleans(["false".into(), "True".into()]),
         ]) {
             let variable = Variable { name: "x".into(), states, missing: true };
-            let schema =
-                Schema { variables: vec![variable.clone()], header: true, missing: vec![String::new()] };
+            let schema = Schema {
+                variables: vec![variable.clone()],
+                header: true,
+                missing: vec![String::new()],
+                left_out: Vec::new(),
+            };
             let encoder = Encoder::new(&schema);
             for state in 0..variable.states.len() {
                 let found = encoder.encode(0, Cell::Field(&variable.cell(state)));

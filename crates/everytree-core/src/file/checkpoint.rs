@@ -1,16 +1,17 @@
 //! Learning put aside between two epochs.
 
-use super::atomic::write_atomically;
-use super::container::{Unpacked, pack};
+use super::atomic::write_through;
 use super::flat::{numbers, with_room, without_room};
 use super::model::{FORMAT, TableFacts};
+use super::pack::{self, List};
 use super::shape::Shape;
-use super::whole;
+use super::unpack::Unpacked;
 use super::{ContentError, FileError};
 use crate::data::Schema;
 use crate::learn::{Adam, BestModel, Epoch, Plan, Running, Search, State, Trial, TrialResult};
 use crate::model::{Family, HowMany, MAX_COMPONENTS, MAX_HIDDEN, Model, Pairs, Settings, Start};
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,7 +83,13 @@ impl Checkpoint {
     }
 
     /// The bytes of the file; none where nothing is under way.
-    pub fn to_bytes(&self) -> Option<Vec<u8>> {
+    pub fn to_bytes(&self) -> Option<io::Result<Vec<u8>>> {
+        let (description, lists) = self.parts()?;
+        Some(pack::to_bytes(description, lists))
+    }
+
+    /// The description, and lists of numbers; none where nothing is under way.
+    fn parts(&self) -> Option<(String, Vec<List<'_>>)> {
         let Running { trial, blocks, state } = self.search.running.as_ref()?;
         let best = self.search.best.as_ref();
         let model = Model::new(blocks.clone(), (*state.model).clone()).ok()?;
@@ -118,14 +125,16 @@ impl Checkpoint {
             ("filled", state.memory.clone()),
             ("earlier.parameters", best.map(|found| numbers(found.model.mixture()))),
         ];
-        let tensors: Vec<(&str, &[f64])> =
-            lists.iter().filter_map(|(name, list)| Some((*name, list.as_deref()?))).collect();
-        Some(pack(serde_json::to_string(&description).expect("plain data"), &tensors))
+        let lists = lists.into_iter().filter_map(|(name, list)| Some(List::whole(name, list?))).collect();
+        Some((serde_json::to_string(&description).expect("plain data"), lists))
     }
 
     /// Reads the bytes of a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ContentError> {
-        let unpacked = Unpacked::new(bytes, "checkpoint", FORMAT)?;
+        Self::unpack(Unpacked::of_bytes(bytes, "checkpoint", FORMAT)?)
+    }
+
+    fn unpack(mut unpacked: Unpacked<'_>) -> Result<Self, ContentError> {
         let description: Description = unpacked.description()?;
         let Description { shape, settings, precision, schema, train, valid, holdout, history, .. } =
             description;
@@ -148,13 +157,14 @@ impl Checkpoint {
         let states = blocks.states();
         let model = shape.mixture(&states, &unpacked.numbers("parameters")?)?;
         let best = shape.mixture(&states, &unpacked.numbers("best.parameters")?)?;
-        let list = |name: &str| {
+        let has_average = unpacked.has("average");
+        let mut list = |name: &str| {
             let values = unpacked.numbers(name)?;
             without_room(&model, &values).ok_or_else(|| fit(format!("{} entries in {name}", values.len())))
         };
         let adam =
             Adam { steps: description.steps, means: list("adam.means")?, squares: list("adam.squares")? };
-        let average = unpacked.maybe("average")?.map(|_| list("average")).transpose()?;
+        let average = if has_average { Some(list("average")?) } else { None };
         let (expected, memory) = (unpacked.maybe("expected")?, unpacked.maybe("filled")?);
         let (model, best) = (Arc::new(model), Arc::new(best));
         let (adam, average) = (Arc::new(adam), Arc::new(average));
@@ -202,15 +212,16 @@ impl Checkpoint {
 
     /// Writes the file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
-        let io = |cause| FileError::Io { path: path.to_owned(), cause };
-        let bytes = self.to_bytes().ok_or_else(|| io(std::io::Error::other("nothing is under way")))?;
-        write_atomically(path, &bytes).map_err(io)
+        let failed = |cause| FileError::Io { path: path.to_owned(), cause };
+        let (description, lists) =
+            self.parts().ok_or_else(|| failed(io::Error::other("nothing is under way")))?;
+        write_through(path, |file| pack::write(description, lists, file)).flatten().map_err(failed)
     }
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self, FileError> {
-        let bytes = whole::read(path)?;
-        Self::from_bytes(&bytes).map_err(|what| FileError::Content { path: path.to_owned(), what })
+        let unpacked = Unpacked::of_file(path, "checkpoint", FORMAT)?;
+        Self::unpack(unpacked).map_err(|what| FileError::Content { path: path.to_owned(), what })
     }
 }
 

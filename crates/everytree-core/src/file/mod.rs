@@ -4,11 +4,11 @@
 
 mod atomic;
 mod checkpoint;
-mod container;
 mod flat;
 mod model;
+mod pack;
 mod shape;
-mod whole;
+mod unpack;
 
 pub use atomic::{write_atomically, write_through};
 pub use checkpoint::Checkpoint;
@@ -70,6 +70,28 @@ pub enum ContentError {
         version: String,
         /// The newest format known here.
         known: u64,
+    },
+    /// Not the bytes that were written.
+    #[error(
+        "the file is damaged: its checksum is {found:08x} where it says {said:08x}; get another copy, or fit again"
+    )]
+    Checksum {
+        /// What the file says.
+        said: u32,
+        /// What its bytes give.
+        found: u32,
+    },
+    /// Several models are averaged.
+    #[error("it has {found} members; this version reads files with one: update everytree")]
+    Members {
+        /// How many.
+        found: usize,
+    },
+    /// There is no room for it.
+    #[error("a list of {bytes} bytes does not fit in memory")]
+    Memory {
+        /// Of one list.
+        bytes: usize,
     },
     /// The description does not make sense.
     #[error("damaged description: {0}")]

@@ -1,19 +1,20 @@
 //! The model file.
 
-use super::atomic::write_atomically;
-use super::container::{Unpacked, pack};
-use super::shape::Shape;
-use super::whole;
+use super::atomic::write_through;
+use super::pack::{self, List};
+use super::shape::{Names, Shape};
+use super::unpack::Unpacked;
 use super::{ContentError, FileError};
 use crate::data::Schema;
 use crate::learn::{Epoch, TrialResult};
-use crate::model::{Learnable, Model, Settings};
+use crate::model::{Component, Learnable, Mixture, Model, Settings};
 use crate::util::triangle;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::Path;
 
 /// The newest format that this version writes and reads.
-pub const FORMAT: u64 = 2;
+pub const FORMAT: u64 = 3;
 
 /// A model with the names of its variables and the story of its making.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,11 +75,28 @@ pub struct Results {
 }
 
 /// The description in the metadata; the format comes first.
-#[derive(Serialize, Deserialize)]
-struct Description {
+#[derive(Serialize)]
+struct Description<'a> {
     format: u64,
-    kind: String,
-    version: String,
+    kind: &'static str,
+    version: &'static str,
+    /// What is averaged: one, so far.
+    members: [Shape; 1],
+    schema: &'a Schema,
+    provenance: &'a Provenance,
+}
+
+/// What is read of it.
+#[derive(Deserialize)]
+struct Told {
+    members: Vec<Shape>,
+    schema: Schema,
+    provenance: Provenance,
+}
+
+/// The same in formats 1 and 2, which knew one member.
+#[derive(Deserialize)]
+struct ToldOfOne {
     #[serde(flatten)]
     shape: Shape,
     schema: Schema,
@@ -86,50 +104,57 @@ struct Description {
 }
 
 impl ModelFile {
-    /// The bytes of the file: the same for the same model, always.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    /// The description, and lists of numbers.
+    fn parts(&self) -> (String, Vec<List<'_>>) {
+        let (mixture, names) = (self.model.mixture(), Names::Member(0));
         let shape = Shape::of(&self.model);
-        let mut lists = shape.lists(self.model.mixture());
+        let mut lists = shape.lists(mixture, names);
         if let Some(posteriors) = &self.edge_posteriors {
-            lists.push((Shape::posterior_name(self.model.mixture()), posteriors.concat()));
+            let name = names.list(Shape::posterior_name(mixture));
+            lists.push(List { name, pieces: posteriors.iter().map(|list| (&list[..]).into()).collect() });
         }
         let description = Description {
             format: FORMAT,
-            kind: "model".to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            shape,
-            schema: self.schema.clone(),
-            provenance: self.provenance.clone(),
+            kind: "model",
+            version: env!("CARGO_PKG_VERSION"),
+            members: [shape],
+            schema: &self.schema,
+            provenance: &self.provenance,
         };
-        let description = serde_json::to_string(&description).expect("plain data");
-        let tensors: Vec<(&str, &[f64])> = lists.iter().map(|(name, list)| (*name, &list[..])).collect();
-        pack(description, &tensors)
+        (serde_json::to_string(&description).expect("plain data"), lists)
+    }
+
+    /// The bytes of the file: the same for the same model, always. An error where there is no memory for them, or names and labels
+    /// are too long for a header.
+    pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
+        let (description, lists) = self.parts();
+        pack::to_bytes(description, lists)
     }
 
     /// Reads the bytes of a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ContentError> {
-        let unpacked = Unpacked::new(bytes, "model", FORMAT)?;
-        let Description { shape, schema, provenance, format, .. } = unpacked.description()?;
+        Self::unpack(Unpacked::of_bytes(bytes, "model", FORMAT)?)
+    }
+
+    fn unpack(mut unpacked: Unpacked<'_>) -> Result<Self, ContentError> {
+        let (shape, names, schema, provenance) = if unpacked.format <= 2 {
+            let ToldOfOne { shape, schema, provenance } = unpacked.description()?;
+            (shape, Names::Plain, schema, provenance)
+        } else {
+            let Told { members, schema, provenance } = unpacked.description()?;
+            let found = members.len();
+            let [shape] = <[Shape; 1]>::try_from(members).map_err(|_| ContentError::Members { found })?;
+            (shape, Names::Member(0), schema, provenance)
+        };
         shape.check()?;
         let fit = |what: String| ContentError::Model(what);
         schema.check().map_err(fit)?;
         let blocks = shape.blocks(&schema.states())?;
-        let mixture = shape.mixture_of_lists(&unpacked, &blocks.states())?;
-        let n = mixture.states().len();
-        let components = mixture.components().len();
-        let edge_posteriors = match unpacked.maybe(Shape::posterior_name(&mixture))? {
-            // The first format listed edges one by one.
-            Some(list) if format == 1 && list.len() == triangle::pairs(n) => {
-                Some(vec![triangle::below_diagonal(n, &list)])
-            }
-            Some(list) if format == 1 => {
-                return Err(fit(format!("{} posteriors of {} edges", list.len(), triangle::pairs(n))));
-            }
-            Some(list) if list.len() != components * n * n => {
-                return Err(fit(format!("{} posteriors of {} edges", list.len(), components * n * n)));
-            }
-            Some(list) => Some(list.chunks_exact(n * n).map(<[f64]>::to_vec).collect()),
-            None => None,
+        let mixture = shape.mixture_of_lists(&mut unpacked, &blocks.states(), names)?;
+        let posterior = names.list(Shape::posterior_name(&mixture));
+        let edge_posteriors = match unpacked.has(&posterior) {
+            true => Some(read_posteriors(&mut unpacked, &posterior, &mixture)?),
+            false => None,
         };
         if let Some(posteriors) = &edge_posteriors {
             check_posteriors(posteriors).map_err(fit)?;
@@ -141,14 +166,37 @@ impl ModelFile {
     /// Writes the file, whole or not at all.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         let io = |cause| FileError::Io { path: path.to_owned(), cause };
-        write_atomically(path, &self.to_bytes()).map_err(io)
+        let (description, lists) = self.parts();
+        write_through(path, |file| pack::write(description, lists, file)).flatten().map_err(io)
     }
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self, FileError> {
-        let bytes = whole::read(path)?;
-        Self::from_bytes(&bytes).map_err(|what| FileError::Content { path: path.to_owned(), what })
+        let unpacked = Unpacked::of_file(path, "model", FORMAT)?;
+        Self::unpack(unpacked).map_err(|what| FileError::Content { path: path.to_owned(), what })
     }
+}
+
+/// For every component a matrix.
+fn read_posteriors(
+    unpacked: &mut Unpacked<'_>,
+    name: &str,
+    mixture: &Mixture<Component>,
+) -> Result<Vec<Vec<f64>>, ContentError> {
+    let (n, components) = (mixture.states().len(), mixture.components().len());
+    // The first format listed edges one by one.
+    let listed = unpacked.format == 1;
+    let one = if listed { triangle::pairs(n) } else { n * n };
+    let (found, expected) = (unpacked.length(name)?, one * components);
+    if found != expected {
+        return Err(ContentError::Model(format!("{found} posteriors of {expected} edges")));
+    }
+    let matrix = |k: usize| {
+        let mut list = Vec::new();
+        unpacked.append(name, k * one..(k + 1) * one, &mut list)?;
+        Ok(if listed { triangle::below_diagonal(n, &list) } else { list })
+    };
+    (0..components).map(matrix).collect()
 }
 
 /// Probabilities of edges, component by component: none below 0, and over all components none above 1.

@@ -1,7 +1,8 @@
 //! What a file says about a model besides its numbers, and how the numbers are named.
 
 use super::ContentError;
-use super::container::Unpacked;
+use super::pack::List;
+use super::unpack::Unpacked;
 use crate::blocks::Blocks;
 use crate::forest::Tables;
 use crate::model::{
@@ -34,8 +35,32 @@ fn one() -> usize {
     1
 }
 
-/// The weights of components.
-const MIXING_WEIGHTS: &str = "components.log_share";
+/// How the lists of a model are named, which is what formats differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    /// Formats 1 and 2: there is one model, and its lists have plain names.
+    Plain,
+    /// Of this member.
+    Member(usize),
+}
+
+impl Names {
+    /// A list of this name.
+    pub fn list(self, name: &str) -> String {
+        match self {
+            Self::Plain => name.to_owned(),
+            Self::Member(member) => format!("member.{member}.{name}"),
+        }
+    }
+
+    /// The logarithms of the mixing weights of components.
+    fn mixing_weights(self) -> String {
+        match self {
+            Self::Plain => "components.log_share".to_owned(),
+            Self::Member(_) => self.list("components.log_weight"),
+        }
+    }
+}
 
 fn fit(what: impl ToString) -> ContentError {
     ContentError::Model(what.to_string())
@@ -93,18 +118,13 @@ impl Shape {
             let (found, components) = (parameters.len(), self.components);
             return Err(fit(format!("{found} parameters cannot be those of {components} components")));
         }
-        if let Some(place) =
-            parameters.iter().position(|value| value.is_nan() || value.abs() > MOST_PARAMETER)
-        {
-            let value = parameters[place];
-            return Err(fit(format!(
-                "parameter {place} is {value}; learning keeps within ±{MOST_PARAMETER:e}"
-            )));
-        }
+        check_range(parameters)?;
         let one = size / self.components;
         let family = self.family()?;
         let components: Result<Vec<Component>, _> = (0..self.components)
-            .map(|k| family.from_numbers(states, &self.component, &parameters[k * one..(k + 1) * one]))
+            .map(|k| {
+                family.from_numbers(states, &self.component, parameters[k * one..(k + 1) * one].to_vec())
+            })
             .collect();
         let log_weights = if weights > 0 { parameters[size..].to_vec() } else { vec![0.0] };
         Mixture::with_log_mixing_weights(components.map_err(fit)?, log_weights).map_err(fit)
@@ -119,47 +139,70 @@ impl Shape {
     }
 
     /// All parameters as named lists: component after component in each.
-    pub fn lists(&self, mixture: &Mixture<Component>) -> Vec<(&'static str, Vec<f64>)> {
-        let names = mixture.components()[0].family().list_names(&self.component);
-        let mut lists: Vec<(&'static str, Vec<f64>)> = names.iter().map(|name| (*name, Vec::new())).collect();
+    pub fn lists<'m>(&self, mixture: &'m Mixture<Component>, names: Names) -> Vec<List<'m>> {
+        let list_names = mixture.components()[0].family().list_names(&self.component);
+        let list = |name: &&str| List { name: names.list(name), pieces: Vec::new() };
+        let mut lists: Vec<List<'_>> = list_names.iter().map(list).collect();
         for component in mixture.components() {
-            for ((_, list), part) in lists.iter_mut().zip(component.lists()) {
-                list.extend_from_slice(&part);
-            }
+            lists.iter_mut().zip(component.lists()).for_each(|(list, part)| list.pieces.push(part));
         }
         if self.components > 1 {
-            lists.push((MIXING_WEIGHTS, mixture.log_mixing_weights().to_vec()));
+            lists.push(List::whole(names.mixing_weights(), mixture.log_mixing_weights()));
         }
         lists
     }
 
-    /// A mixture from named lists.
+    /// A mixture from named lists. Numbers are read once, into the component that keeps them.
     pub fn mixture_of_lists(
         &self,
-        unpacked: &Unpacked<'_>,
+        unpacked: &mut Unpacked<'_>,
         states: &[usize],
+        names: Names,
     ) -> Result<Mixture<Component>, ContentError> {
-        let names = self.family()?.list_names(&self.component);
-        let lists: Result<Vec<Vec<f64>>, _> = names.iter().map(|name| unpacked.numbers(name)).collect();
-        let lists = lists?;
-        if let Some(list) = lists.iter().find(|list| !list.len().is_multiple_of(self.components)) {
-            let (found, components) = (list.len(), self.components);
-            return Err(fit(format!("{found} numbers cannot be those of {components} components")));
-        }
-        let mut parameters = Vec::new();
-        for k in 0..self.components {
-            for list in &lists {
-                let size = list.len() / self.components;
-                parameters.extend_from_slice(&list[k * size..(k + 1) * size]);
+        let family = self.family()?;
+        let mut lists = Vec::new();
+        for name in family.list_names(&self.component) {
+            let name = names.list(name);
+            let length = unpacked.length(&name)?;
+            if !length.is_multiple_of(self.components) {
+                let components = self.components;
+                return Err(fit(format!("{length} numbers cannot be those of {components} components")));
             }
+            lists.push((name, length / self.components));
         }
-        if self.components > 1 {
-            let weights = unpacked.numbers(MIXING_WEIGHTS)?;
-            if weights.len() != self.components {
-                return Err(fit(format!("{} weights of {} components", weights.len(), self.components)));
+        let component = |k: usize| {
+            let mut numbers = Vec::new();
+            let length: usize = lists.iter().map(|(_, length)| length).sum();
+            let room = numbers.try_reserve_exact(length);
+            room.map_err(|_| ContentError::Memory { bytes: length * size_of::<f64>() })?;
+            for (name, length) in &lists {
+                unpacked.append(name, k * length..(k + 1) * length, &mut numbers)?;
             }
-            parameters.extend(weights);
+            check_range(&numbers)?;
+            family.from_numbers(states, &self.component, numbers).map_err(fit)
+        };
+        let components: Vec<Component> = (0..self.components).map(component).collect::<Result<_, _>>()?;
+        let log_weights = match self.components {
+            1 => vec![0.0],
+            _ => unpacked.numbers(&names.mixing_weights())?,
+        };
+        check_range(&log_weights)?;
+        // Formats 1 and 2 have them up to a common constant.
+        let sum: f64 = log_weights.iter().map(|log| log.exp()).sum();
+        if names != Names::Plain && (sum - 1.0).abs() > 1e-9 {
+            return Err(fit(format!("the mixing weights add up to {sum}")));
         }
-        self.mixture(states, &parameters)
+        Mixture::with_log_mixing_weights(components, log_weights).map_err(fit)
+    }
+}
+
+/// Learning keeps parameters within a range in which everything can be computed.
+fn check_range(parameters: &[f64]) -> Result<(), ContentError> {
+    match parameters.iter().position(|value| value.is_nan() || value.abs() > MOST_PARAMETER) {
+        None => Ok(()),
+        Some(place) => {
+            let value = parameters[place];
+            Err(fit(format!("parameter {place} is {value}; learning keeps within ±{MOST_PARAMETER:e}")))
+        }
     }
 }

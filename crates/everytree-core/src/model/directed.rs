@@ -83,20 +83,30 @@ impl<B: Backend> DirectedReady<B> {
 
 impl Directed {
     fn blank(states: Vec<usize>) -> Result<Self, ModelError> {
+        let mut directed = Self::without_parameters(states)?;
+        directed.parameters = vec![0.0; directed.expected()];
+        Ok(directed)
+    }
+
+    fn without_parameters(states: Vec<usize>) -> Result<Self, ModelError> {
         if states.is_empty() {
             return Err(ModelError::NoVariables);
         }
         Tables::check(&states)?;
         let offsets = offsets(&states);
-        let total = offsets[states.len()];
-        let parameters = vec![0.0; states.len().pow(2) + total * total];
-        Ok(Self { states, offsets, parameters })
+        Ok(Self { states, offsets, parameters: Vec::new() })
+    }
+
+    /// How many parameters there must be.
+    fn expected(&self) -> usize {
+        let n = self.states.len();
+        n.pow(2) + self.offsets[n].pow(2)
     }
 
     /// From parameters in the order of the module's description.
     pub fn from_parameters(states: Vec<usize>, parameters: Vec<f64>) -> Result<Self, ModelError> {
-        let mut directed = Self::blank(states)?;
-        let (found, expected) = (parameters.len(), directed.parameters.len());
+        let mut directed = Self::without_parameters(states)?;
+        let (found, expected) = (parameters.len(), directed.expected());
         if found != expected {
             return Err(ModelError::Length { what: "the list of parameters".to_owned(), found, expected });
         }
@@ -589,8 +599,8 @@ impl FamilyModel for Directed {
         vec![weights.into(), logits.into()]
     }
 
-    fn from_numbers(states: &[usize], _: &ComponentShape, numbers: &[f64]) -> Result<Self, ModelError> {
-        Directed::from_parameters(states.to_vec(), numbers.to_vec())
+    fn from_numbers(states: &[usize], _: &ComponentShape, numbers: Vec<f64>) -> Result<Self, ModelError> {
+        Directed::from_parameters(states.to_vec(), numbers)
     }
 
     fn kind(&self) -> Kind {

@@ -91,7 +91,7 @@ macro_rules! families {
                 self,
                 states: &[usize],
                 shape: &ComponentShape,
-                numbers: &[f64],
+                numbers: Vec<f64>,
             ) -> Result<Component, ModelError> {
                 Ok(match self {
                     $($(#[cfg($condition)])? Self::$name => Component::$name(<$model as FamilyModel>::from_numbers(states, shape, numbers)?),)*

@@ -167,7 +167,7 @@ pub trait FamilyModel: Learnable {
     fn lists(&self) -> Vec<Cow<'_, [f64]>>;
 
     /// From these lists, one after the other.
-    fn from_numbers(states: &[usize], shape: &ComponentShape, numbers: &[f64]) -> Result<Self, ModelError>;
+    fn from_numbers(states: &[usize], shape: &ComponentShape, numbers: Vec<f64>) -> Result<Self, ModelError>;
 
     /// How many of the numbers of its lists come first and are not parameters but structure.
     fn structure_length(&self) -> usize {

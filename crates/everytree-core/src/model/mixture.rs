@@ -87,6 +87,16 @@ impl<M: Learnable> Mixture<M> {
         Self { components: vec![model], log_weights: vec![0.0] }
     }
 
+    /// The same, with mixing weights that add up to 1; learning lets them drift.
+    pub fn normalised(mut self) -> Self {
+        let log_total = log_sum(self.log_weights.iter().copied());
+        // Once is enough: what is normalised stays as it is, to the last bit.
+        if log_total.abs() > 1e-12 {
+            self.log_weights.iter_mut().for_each(|log| *log -= log_total);
+        }
+        self
+    }
+
     /// The mean of the parameters of all components.
     fn means(&self) -> Vec<f64> {
         let mut means = vec![0.0; self.components[0].size()];

@@ -715,9 +715,9 @@ impl FamilyModel for Moat {
         vec![all[..margins].into(), all[margins..pairs].into(), all[pairs..].into()]
     }
 
-    fn from_numbers(states: &[usize], shape: &ComponentShape, numbers: &[f64]) -> Result<Self, ModelError> {
+    fn from_numbers(states: &[usize], shape: &ComponentShape, numbers: Vec<f64>) -> Result<Self, ModelError> {
         let pairs = shape.pairs.unwrap_or(Pairs::Lambda);
-        Moat::from_parameters(states.to_vec(), pairs, numbers.to_vec())
+        Moat::from_parameters(states.to_vec(), pairs, numbers)
     }
 
     fn kind(&self) -> Kind {

@@ -155,12 +155,12 @@ impl FamilyModel for Toy {
         vec![(&self.log_odds).into()]
     }
 
-    fn from_numbers(states: &[usize], _: &ComponentShape, numbers: &[f64]) -> Result<Self, ModelError> {
+    fn from_numbers(states: &[usize], _: &ComponentShape, numbers: Vec<f64>) -> Result<Self, ModelError> {
         let (found, expected) = (numbers.len(), states.len());
         if found != expected {
             return Err(ModelError::Length { what: "the list of log odds".to_owned(), found, expected });
         }
-        Ok(Self { states: states.to_vec(), log_odds: numbers.to_vec() })
+        Ok(Self { states: states.to_vec(), log_odds: numbers })
     }
 
     fn kind(&self) -> Kind {

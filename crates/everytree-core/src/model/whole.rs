@@ -22,7 +22,7 @@ impl Model {
         if mixture.components().iter().any(|component| kind_of(component) != first) {
             return Err(ModelError::OtherFamilies);
         }
-        Ok(Self { blocks, mixture })
+        Ok(Self { blocks, mixture: mixture.normalised() })
     }
 
     /// One component over columns as they are.

@@ -65,10 +65,10 @@ impl OneTree for ChowLiu {
         all_rows_at_once()
     }
 
-    fn blank(states: &[usize], _: &ComponentShape) -> Result<TreeParameters, ModelError> {
+    fn layout(states: &[usize], _: &ComponentShape) -> Result<(Layout, Vec<usize>), ModelError> {
         let lines = states.iter().copied().max().unwrap_or(1);
         let chain = (0..states.len()).map(|v: usize| v.saturating_sub(1)).collect();
-        Ok(TreeParameters::new(Layout::new(states, &[], lines)?, chain))
+        Ok((Layout::new(states, &[], lines)?, chain))
     }
 
     fn may_have(_: usize, _: usize, _: usize) -> bool {

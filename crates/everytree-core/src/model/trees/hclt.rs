@@ -43,7 +43,7 @@ impl OneTree for Hclt {
         Settings { epochs: 30, batch_size: 256, patience: Some(6), cosine: true, ..Settings::paper(0) }
     }
 
-    fn blank(states: &[usize], shape: &ComponentShape) -> Result<TreeParameters, ModelError> {
+    fn layout(states: &[usize], shape: &ComponentShape) -> Result<(Layout, Vec<usize>), ModelError> {
         let hidden = shape.hidden.unwrap_or(0);
         if !(1..=MAX_HIDDEN).contains(&hidden) {
             return Err(ModelError::Hidden(hidden));
@@ -51,7 +51,7 @@ impl OneTree for Hclt {
         let n = states.len();
         let layout = Layout::new(states, &vec![hidden; n], hidden)?;
         let parent = |v: usize| if v < n { n + v } else { (v - 1).max(n) };
-        Ok(TreeParameters::new(layout, (0..2 * n).map(parent).collect()))
+        Ok((layout, (0..2 * n).map(parent).collect()))
     }
 
     fn may_have(n: usize, variable: usize, parent: usize) -> bool {

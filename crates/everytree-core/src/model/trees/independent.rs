@@ -30,8 +30,8 @@ impl OneTree for Independent {
         all_rows_at_once()
     }
 
-    fn blank(states: &[usize], _: &ComponentShape) -> Result<TreeParameters, ModelError> {
-        Ok(TreeParameters::new(Layout::new(states, &[], 1)?, (0..states.len()).collect()))
+    fn layout(states: &[usize], _: &ComponentShape) -> Result<(Layout, Vec<usize>), ModelError> {
+        Ok((Layout::new(states, &[], 1)?, (0..states.len()).collect()))
     }
 
     fn may_have(_: usize, variable: usize, parent: usize) -> bool {

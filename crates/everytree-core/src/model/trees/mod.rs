@@ -28,7 +28,7 @@ use crate::data::Codes;
 use crate::forest::Backend;
 use crate::spanning::Kind;
 use crate::util::standard_normals;
-use parameters::{TreeParameters, edges};
+use parameters::{Layout, TreeParameters, edges};
 use std::borrow::Cow;
 
 /// For families that are counted: all rows in every step, by expectation–maximisation.
@@ -51,8 +51,14 @@ pub trait OneTree: Clone + Send + Sync {
 
     fn settings(variables: usize) -> Settings;
 
-    /// A tree that this family can have, all logits zero.
-    fn blank(states: &[usize], shape: &ComponentShape) -> Result<TreeParameters, ModelError>;
+    /// Where its numbers lie, and the parents of a tree that it can have.
+    fn layout(states: &[usize], shape: &ComponentShape) -> Result<(Layout, Vec<usize>), ModelError>;
+
+    /// That tree, all logits zero.
+    fn blank(states: &[usize], shape: &ComponentShape) -> Result<TreeParameters, ModelError> {
+        let (layout, parents) = Self::layout(states, shape)?;
+        Ok(TreeParameters::new(layout, parents))
+    }
 
     /// May a variable of n observed ones have this parent?
     fn may_have(n: usize, variable: usize, parent: usize) -> bool;
@@ -203,9 +209,10 @@ impl<T: OneTree> FamilyModel for T {
         vec![parents.into(), logits.into()]
     }
 
-    fn from_numbers(states: &[usize], shape: &ComponentShape, numbers: &[f64]) -> Result<Self, ModelError> {
+    fn from_numbers(states: &[usize], shape: &ComponentShape, numbers: Vec<f64>) -> Result<Self, ModelError> {
         let fits = |variable, parent| T::may_have(states.len(), variable, parent);
-        Ok(T::from_parameters(T::blank(states, shape)?.with_numbers(numbers, fits)?))
+        let (layout, _) = T::layout(states, shape)?;
+        Ok(T::from_parameters(TreeParameters::from_numbers(layout, numbers, fits)?))
     }
 
     fn structure_length(&self) -> usize {

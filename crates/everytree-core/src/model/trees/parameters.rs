@@ -70,29 +70,31 @@ impl TreeParameters {
         Self { layout, parents, logits }
     }
 
-    /// With the numbers of a model file: a parent for every variable, then the logits. `fits` says which parent a variable
+    /// From the numbers of a model file: a parent for every variable, then the logits. `fits` says which parent a variable
     /// may have.
-    pub fn with_numbers(
-        mut self,
-        numbers: &[f64],
+    pub fn from_numbers(
+        layout: Layout,
+        mut numbers: Vec<f64>,
         fits: impl Fn(usize, usize) -> bool,
     ) -> Result<Self, ModelError> {
-        let (found, expected) = (numbers.len(), self.layout.variables() + self.layout.size());
+        let variables = layout.variables();
+        let (found, expected) = (numbers.len(), variables + layout.size());
         if found != expected {
             return Err(ModelError::Length { what: "the list of parameters".to_owned(), found, expected });
         }
-        let (parents, logits) = numbers.split_at(self.layout.variables());
-        for (variable, (own, &parent)) in self.parents.iter_mut().zip(parents).enumerate() {
-            let whole = parent >= 0.0 && parent.fract() == 0.0 && parent < parents.len() as f64;
+        // Logits stay where they are; they may be many.
+        let mut parents = Vec::with_capacity(variables);
+        for (variable, parent) in numbers.drain(..variables).enumerate() {
+            let whole = parent >= 0.0 && parent.fract() == 0.0 && parent < variables as f64;
             if !whole || !fits(variable, parent as usize) {
                 return Err(ModelError::Parent { variable, parent });
             }
-            *own = parent as usize;
+            parents.push(parent as usize);
         }
-        self.logits.copy_from_slice(logits);
-        self.forest()?;
-        self.check()?;
-        Ok(self)
+        let tree = Self { layout, parents, logits: numbers };
+        tree.forest()?;
+        tree.check()?;
+        Ok(tree)
     }
 
     /// Are all logits finite?
