@@ -241,6 +241,8 @@ fn line(family: &str, fit: &Fit, rows: &Rows, progress: &mut Progress) -> Result
     let ended = match report.stopped {
         Stopped::Observer => HowEnded::Interrupted,
         Stopped::Timeout => HowEnded::Clock,
+        // Learned to the end, but there was no time to evaluate all rows.
+        _ if report.evaluated.is_some() => HowEnded::Clock,
         _ => HowEnded::Done,
     };
     // What nothing was learned of is no comparison.
@@ -255,6 +257,9 @@ fn line(family: &str, fit: &Fit, rows: &Rows, progress: &mut Progress) -> Result
         let begin = Instant::now();
         log_p = inference.log_p(compared.table())?;
         fastest = fastest.min(begin.elapsed().as_secs_f64());
+        if progress.is_interrupted() {
+            break;
+        }
     }
     drop(inference);
     let microseconds = fastest * 1e6 / compared.rows().max(1) as f64;

@@ -161,6 +161,10 @@ impl Observer for Progress {
         self.go_on()
     }
 
+    fn stop(&self) -> bool {
+        self.is_interrupted()
+    }
+
     fn refit(&mut self, epochs: usize) {
         self.note(&format!("learning again from all rows, {}", plural(epochs, "epoch")));
         self.restart();

@@ -324,10 +324,10 @@ fn clusters_find_what_is_there() {
         table.push(&row);
     }
     let data = table.unique();
-    let responsibilities = clusters(&data, &states, 2, 5);
+    let responsibilities = clusters(&data, &states, 2, 5, &|| false);
     responsibilities.chunks_exact(2).for_each(|line| assert!((line[0] + line[1] - 1.0).abs() < 1e-12));
     let first = data.of_row.iter().map(|&place| responsibilities[2 * place as usize] > 0.5);
     let agree = first.zip(&kinds).filter(|(first, kind)| first == *kind).count();
     assert!(!(15..=285).contains(&agree), "{agree} of 300");
-    assert_eq!(responsibilities, clusters(&data, &states, 2, 5));
+    assert_eq!(responsibilities, clusters(&data, &states, 2, 5, &|| false));
 }

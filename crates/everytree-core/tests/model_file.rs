@@ -64,6 +64,7 @@ fn example(pairs: Pairs) -> ModelFile {
                 train_ll: -4.5,
                 valid_ll: -4.625,
                 test_ll: None,
+                evaluated: None,
                 history: vec![
                     Epoch { epoch: 0, train: -5.0, valid: -5.0 },
                     Epoch { epoch: 1, train: -4.5, valid: -4.625 },

@@ -40,7 +40,16 @@ fn tree_of(model: &Component) -> Box<TreeModel> {
 fn counted(family: Family, data: &Unique, pseudocount: f64) -> Component {
     let counts = PairCounts::new(&STATES, &data.table, &data.weights);
     let (weights, shape) = (&data.weights[..], shape(1));
-    let from = Initialisation { data, states: &STATES, weights, counts, shape, pseudocount, seed: 0 };
+    let from = Initialisation {
+        data,
+        states: &STATES,
+        weights,
+        counts,
+        shape,
+        pseudocount,
+        seed: 0,
+        stop: &|| false,
+    };
     family.from_counts(&from).unwrap()
 }
 

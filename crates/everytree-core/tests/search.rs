@@ -8,7 +8,7 @@ use everytree_core::file::{Checkpoint, TableFacts};
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{
     Data, Datasets, Ended, LearnError, Plan, Progress, Search, SearchObserver, State, Trial, TrialResult,
-    edge_posteriors, evaluate,
+    edge_posteriors, evaluate, evaluate_until,
 };
 use everytree_core::model::{
     Component, Family, HowMany, LEAST_GAIN, Learnable, Mixture, Optimiser, Pairs, ParamsView, Regularisation,
@@ -290,4 +290,69 @@ fn expectation_maximisation_of_the_papers_family_is_refused() {
         run(&mut search, &settings(Family::Moat, Optimiser::Em), &mut ()),
         Err(LearnError::NoClosedForm)
     );
+}
+
+/// Says that it is time to end after it was asked so often, whatever was under way.
+struct Late {
+    asked: std::cell::Cell<usize>,
+    most: usize,
+}
+
+impl SearchObserver for Late {
+    fn stop(&self) -> bool {
+        self.asked.set(self.asked.get() + 1);
+        self.asked.get() > self.most
+    }
+
+    fn batch(&mut self, _: &Trial, _: &Progress<'_>) -> ControlFlow<()> {
+        if self.stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Wherever a search is ended, there is a model that is a distribution, and at most one question later.
+#[test]
+fn a_search_can_be_ended_anywhere_and_has_a_model() {
+    for (family, optimiser) in FAMILIES {
+        let settings = settings(family, optimiser);
+        let mut ended = Ended::Stopped;
+        for most in (0..).step_by(7) {
+            let mut late = Late { asked: 0.into(), most };
+            let mut search = Search::new(plan(family, HowMany::UpTo(2)));
+            ended = run(&mut search, &settings, &mut late).unwrap();
+            let found = search.best_so_far().unwrap().expect("a model");
+            let mut all = Table::new(&STATES);
+            every::row(&STATES).iter().for_each(|row| all.push(row));
+            let all = found.model.blocks().unique(&dataset(&all));
+            let evaluated = evaluate(found.model.mixture(), &all, &Cpu::<f64>::new()).unwrap();
+            let sum: f64 =
+                evaluated.log_likelihood.iter().zip(&all.weights).map(|(log, rows)| rows * log.exp()).sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{family:?} {most}: {sum}");
+            if ended != Ended::Stopped {
+                break;
+            }
+        }
+        assert_eq!(ended, Ended::Done, "{family:?}");
+    }
+}
+
+/// What a mean is over where there was no time for all rows, and that pieces change nothing.
+#[test]
+fn an_evaluation_can_be_ended_early() {
+    let data =
+        rows(3000, 4).unique_weighted(&(0..3000).map(|row| 1.0 + (row % 3) as f64).collect::<Vec<_>>());
+    let model = start(Family::Directed).model(&STATES, &data, 3, 1).unwrap();
+    let cpu = Cpu::<f64>::new();
+    let whole = evaluate(&model, &data, &cpu).unwrap();
+    let until = evaluate_until(&model, &data, &cpu, &|| false).unwrap();
+    assert_eq!((until.mean, until.share), (whole.mean, 1.0), "to the bit");
+    // Rows that take long: 600 of 300 columns, about a second on two cores.
+    let mut rng = Pcg64::seed_from_u64(8);
+    let mut table = Table::new(&[2; 300]);
+    (0..600).for_each(|_| table.push(&std::array::from_fn::<u16, 300, _>(|_| rng.random_range(0..2))));
+    let data = table.unique();
+    let model = start(Family::Directed).model(&[2; 300], &data, 1, 1).unwrap();
+    let part = evaluate_until(&model, &data, &cpu, &|| true).unwrap();
+    assert!(part.share > 0.0 && part.share <= 1.0, "{part:?}");
+    // Coins: about ln 2 a column, whichever rows there was time for.
+    assert!((part.mean / 300.0 + std::f64::consts::LN_2).abs() < 0.1, "{part:?}");
 }

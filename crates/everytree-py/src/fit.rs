@@ -81,6 +81,10 @@ impl Observer for Reporter<'_> {
         if go_on { self.go_on() } else { ControlFlow::Break(()) }
     }
 
+    fn stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     fn refit(&mut self, _: usize) {
         self.refit = true;
     }

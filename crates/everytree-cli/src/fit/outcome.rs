@@ -52,6 +52,9 @@ fn object(fitted: &Fitted, out: &Path) -> Value {
         object["tried"] = json!(report.trials);
         object["groupings"] = json!(report.groupings);
     }
+    if let Some(evaluated) = report.evaluated {
+        object["partial"] = json!(evaluated);
+    }
     for (key, estimated) in ["train_ll_estimated", "valid_ll_estimated"].into_iter().zip(report.estimated) {
         if estimated {
             object[key] = json!(true);
@@ -70,12 +73,20 @@ fn words(schema: &Schema, fitted: &Fitted, out: &Path) -> String {
     ));
     let (rows, distinct) = (plural(report.train.rows, "row"), count(report.train.unique_rows));
     let [train, valid] = report.estimated.map(|estimated| if estimated { ", estimated" } else { "" });
-    lines.push(format!("  train {:>12.4}   {rows}, {distinct} distinct{train}", report.train_ll));
+    let shares = report.evaluated;
+    let [train_share, valid_share, test_share] = [
+        shares.map(|shares| shares.train),
+        shares.map(|shares| shares.valid),
+        shares.and_then(|shares| shares.test),
+    ]
+    .map(partial);
+    lines
+        .push(format!("  train {:>12.4}   {rows}, {distinct} distinct{train}{train_share}", report.train_ll));
     let held = if report.held_out { ", held out" } else { "" };
     let rows = plural(report.valid.rows, "row");
-    lines.push(format!("  valid {:>12.4}   {rows}{held}{valid}", report.valid_ll));
+    lines.push(format!("  valid {:>12.4}   {rows}{held}{valid}{valid_share}", report.valid_ll));
     if let (Some(test_ll), Some(rows)) = (report.test_ll, report.test_rows) {
-        lines.push(format!("  test  {test_ll:>12.4}   {}", plural(rows, "row")));
+        lines.push(format!("  test  {test_ll:>12.4}   {}{test_share}", plural(rows, "row")));
     }
     let core = &model.file().model;
     let mut made = plural(model.parameters(), "parameter");
@@ -91,6 +102,15 @@ fn words(schema: &Schema, fitted: &Fitted, out: &Path) -> String {
     let (seconds, device) = (duration(report.seconds), &report.device);
     lines.push(format!("{made} in {seconds} on {device}; saved {}\n", out.display()));
     lines.join("\n")
+}
+
+/// Of how many rows a mean is, where there was no time for all.
+fn partial(share: Option<f64>) -> String {
+    match share.filter(|share| *share < 1.0) {
+        // Never 100, however many.
+        Some(share) => format!("; partial: of {:.1} % of them", (100.0 * share).min(99.9)),
+        None => String::new(),
+    }
 }
 
 /// Every candidate, where there were several.

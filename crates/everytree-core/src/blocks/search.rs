@@ -1,7 +1,7 @@
 //! Which columns belong together.
 
 use crate::data::Unique;
-use crate::util::mutual_information;
+use crate::util::{Stop, mutual_information};
 use rayon::prelude::*;
 
 /// How large groups may become.
@@ -24,8 +24,8 @@ struct Group {
 }
 
 /// Groups of columns that tell much about each other and have few combinations: again and again the two groups with the
-/// highest mutual information become one, within the limits.
-pub fn informative(states: &[usize], data: &Unique, limits: Limits) -> Vec<Vec<usize>> {
+/// highest mutual information become one, within the limits, or until `stop` asks for an end.
+pub fn informative(states: &[usize], data: &Unique, limits: Limits, stop: Stop<'_>) -> Vec<Vec<usize>> {
     let (codes, rows) = (data.table.codes(), data.table.rows());
     let single = |v: usize| Group {
         columns: vec![v],
@@ -36,10 +36,14 @@ pub fn informative(states: &[usize], data: &Unique, limits: Limits) -> Vec<Vec<u
     let mut groups: Vec<Option<Group>> = (0..n).map(|v| Some(single(v))).collect();
     // What two groups tell about each other, below the diagonal; none where they may not be merged.
     let mut told: Vec<Option<f64>> = vec![None; n * n];
-    told.par_chunks_mut(n).enumerate().for_each(|(i, line)| {
-        (0..i).for_each(|j| line[j] = tell(&groups[i], &groups[j], data, limits));
-    });
-    loop {
+    for i in 0..n {
+        if stop() {
+            break;
+        }
+        let line = told[i * n..i * n + i].par_iter_mut().enumerate();
+        line.for_each(|(j, told)| *told = tell(&groups[i], &groups[j], data, limits));
+    }
+    while !stop() {
         let best = (0..n * n)
             .filter_map(|place| Some((told[place]?, place)))
             .reduce(|best, next| if next.0 > best.0 { next } else { best });

@@ -12,7 +12,7 @@ mod unpack;
 
 pub use atomic::{write_atomically, write_through};
 pub use checkpoint::Checkpoint;
-pub use model::{FORMAT, ModelFile, Provenance, Results, TableFacts};
+pub use model::{Evaluated, FORMAT, ModelFile, Provenance, Results, TableFacts};
 
 use std::path::PathBuf;
 use thiserror::Error;

@@ -70,8 +70,36 @@ pub struct Results {
     pub valid_ll: f64,
     /// Over the test rows, if there were any.
     pub test_ll: Option<f64>,
+    /// Which share of the rows these means are over, where there was no time for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluated: Option<Evaluated>,
     /// Epoch by epoch.
     pub history: Vec<Epoch>,
+}
+
+/// Which share of the rows was evaluated, by weight.
+///
+/// ```
+/// use everytree_core::file::Evaluated;
+///
+/// let evaluated = Evaluated { train: 0.25, valid: 1.0, test: None };
+/// assert!(evaluated.is_partial());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluated {
+    /// Of the training rows.
+    pub train: f64,
+    /// Of the validation rows.
+    pub valid: f64,
+    /// Of the test rows, if there were any.
+    pub test: Option<f64>,
+}
+
+impl Evaluated {
+    /// Not all of them?
+    pub fn is_partial(&self) -> bool {
+        [self.train, self.valid, self.test.unwrap_or(1.0)].iter().any(|&share| share < 1.0)
+    }
 }
 
 /// The description in the metadata; the format comes first.

@@ -6,14 +6,14 @@
 //! was observed, a few times.
 
 use super::engine::Engine;
-use super::evaluate::evaluate;
+use super::evaluate::{MeanSoFar, evaluate_until};
+use super::pieces::Pieces;
 use super::source::{Datasets, Source, SourceError};
 use crate::blocks::Blocks;
 use crate::data::{Dataset, Missing, Table, Unique};
 use crate::infer::{Evidence, InferError, Walk, columns_to_blocks};
 use crate::model::{Component, ComponentInference, Learnable, Likelihood, Mixture, ModelError, UnseenStates};
-use crate::util::{choose, log_sum, softmax};
-use crate::util::{seed_of, stream};
+use crate::util::{Stop, choose, log_sum, seed_of, softmax, stream};
 use rand::{Rng, RngExt};
 use rayon::prelude::*;
 
@@ -107,10 +107,15 @@ impl Source<Mixture<Component>> for Filled<'_> {
         (self.train.table.rows(), self.valid.table.rows())
     }
 
-    fn train(&mut self, model: &Mixture<Component>, epoch: usize) -> Result<&Unique, SourceError> {
+    fn train(
+        &mut self,
+        model: &Mixture<Component>,
+        epoch: usize,
+        stop: Stop<'_>,
+    ) -> Result<&Unique, SourceError> {
         if epoch > 0 {
             let steps = if epoch == 1 { FIRST_STEPS } else { STEPS };
-            fill(&mut self.train, model, steps, seed_of(self.seed, epoch as u64))?;
+            fill(&mut self.train, model, steps, seed_of(self.seed, epoch as u64), stop)?;
             self.unique = self.train.unique(self.blocks);
         }
         Ok(&self.unique)
@@ -120,8 +125,9 @@ impl Source<Mixture<Component>> for Filled<'_> {
         &mut self,
         model: &Mixture<Component>,
         evaluator: &J,
-    ) -> Result<f64, SourceError> {
-        estimate(model, &self.complete, &self.valid.evidence, self.seed, evaluator)
+        stop: Stop<'_>,
+    ) -> Result<MeanSoFar, SourceError> {
+        estimate(model, &self.complete, &self.valid.evidence, self.seed, evaluator, stop)
     }
 
     fn unseen(&self, model: &Mixture<Component>) -> Vec<UnseenStates> {
@@ -158,12 +164,13 @@ impl Source<Mixture<Component>> for Filled<'_> {
     }
 }
 
-/// Fills what was not observed anew, from the model.
+/// Fills what was not observed anew, from the model; where `stop` asks for an end, some rows stay as they are.
 fn fill(
     data: &mut Incomplete,
     model: &Mixture<Component>,
     steps: usize,
     seed: u64,
+    stop: Stop<'_>,
 ) -> Result<(), SourceError> {
     let parts: Result<Vec<ComponentInference<'_>>, _> =
         model.components().iter().map(|component| component.inference()).collect();
@@ -171,47 +178,57 @@ fn fill(
     let n = data.table.variables();
     let Incomplete { table, evidence } = data;
     let table_now = &*table;
-    let chunks: Result<Vec<Vec<Vec<u16>>>, SourceError> = evidence
-        .par_chunks(CHUNK)
-        .enumerate()
-        .map(|(number, chunk)| {
-            let mut rng = stream(seed, "filling", number as u64);
-            let rows = table_now.select(chunk.iter().map(|(row, _)| *row));
-            let mut logs = vec![vec![0.0; chunk.len()]; parts.len()];
-            if parts.len() > 1 {
-                for ((part, share), logs) in parts.iter().zip(&log_weights).zip(&mut logs) {
-                    part.log_p(rows.codes(), logs)?;
-                    logs.iter_mut().for_each(|log| *log += share);
-                }
+    let fill_chunk = |(number, chunk): (usize, &[(usize, Evidence)])| {
+        let mut rng = stream(seed, "filling", number as u64);
+        let rows = table_now.select(chunk.iter().map(|(row, _)| *row));
+        let mut logs = vec![vec![0.0; chunk.len()]; parts.len()];
+        if parts.len() > 1 {
+            for ((part, share), logs) in parts.iter().zip(&log_weights).zip(&mut logs) {
+                part.log_p(rows.codes(), logs)?;
+                logs.iter_mut().for_each(|log| *log += share);
             }
-            let mut walks: Vec<Walk<'_>> = parts.iter().map(Walk::new).collect();
-            let mut filled = Vec::new();
-            for (place, (_, known)) in chunk.iter().enumerate() {
-                let own: Vec<f64> = logs.iter().map(|logs| logs[place]).collect();
-                let part = choose(&softmax(&own), rng.random());
-                let row: Vec<u16> = (0..n).map(|v| rows.get(place, v) as u16).collect();
-                filled.push(walks[part].go(row, known, steps, &mut rng)?);
-            }
-            Ok(filled)
-        })
-        .collect();
-    for ((row, _), codes) in evidence.iter().zip(chunks?.into_iter().flatten()) {
+        }
+        let mut walks: Vec<Walk<'_>> = parts.iter().map(Walk::new).collect();
+        let mut filled = Vec::new();
+        for (place, (_, known)) in chunk.iter().enumerate() {
+            let own: Vec<f64> = logs.iter().map(|logs| logs[place]).collect();
+            let part = choose(&softmax(&own), rng.random());
+            let row: Vec<u16> = (0..n).map(|v| rows.get(place, v) as u16).collect();
+            filled.push(walks[part].go(row, known, steps, &mut rng)?);
+        }
+        Ok(filled)
+    };
+    let numbered: Vec<(usize, &[(usize, Evidence)])> = evidence.chunks(CHUNK).enumerate().collect();
+    let mut filled: Vec<Vec<u16>> = Vec::new();
+    for wave in numbered.chunks(rayon::current_num_threads()) {
+        if stop() {
+            break;
+        }
+        let chunks: Result<Vec<Vec<Vec<u16>>>, SourceError> =
+            wave.par_iter().map(|&chunk| fill_chunk(chunk)).collect();
+        filled.extend(chunks?.into_iter().flatten());
+    }
+    for ((row, _), codes) in evidence.iter().zip(filled) {
         table.replace(*row, &codes);
     }
     Ok(())
 }
 
 /// The mean log-likelihood of what was observed: exact of complete rows, estimated of some of the others, the same ones and
-/// with the same random numbers every time.
+/// with the same random numbers every time. Where `stop` asks for an end, of fewer rows.
 fn estimate<J: Engine<Mixture<Component>>>(
     model: &Mixture<Component>,
     complete: &Unique,
     incomplete: &[(usize, Evidence)],
     seed: u64,
     evaluator: &J,
-) -> Result<f64, SourceError> {
+    stop: Stop<'_>,
+) -> Result<MeanSoFar, SourceError> {
     let whole = complete.rows() as f64;
-    let exact = if complete.rows() > 0 { evaluate(model, complete, evaluator)?.mean } else { 0.0 };
+    let exact = match complete.rows() {
+        0 => MeanSoFar { mean: 0.0, share: 1.0 },
+        _ => evaluate_until(model, complete, evaluator, stop)?,
+    };
     if incomplete.is_empty() {
         return Ok(exact);
     }
@@ -221,21 +238,34 @@ fn estimate<J: Engine<Mixture<Component>>>(
     // One tree answers exactly, and at once.
     let exact_too = parts.iter().all(|part| matches!(part, ComponentInference::OneTree(_)));
     let every = if exact_too { 1 } else { incomplete.len().div_ceil(MOST_VALIDATED) };
-    let logs: Result<Vec<f64>, InferError> = incomplete
-        .par_iter()
-        .step_by(every)
-        .map(|(row, known)| {
-            let of_part = |(part, share): (&ComponentInference<'_>, &f64)| {
-                Ok(part.log_mean_weight(known, TREES, seed_of(seed, *row as u64))? + share)
-            };
-            let logs: Result<Vec<f64>, InferError> = parts.iter().zip(&log_weights).map(of_part).collect();
-            Ok(log_sum(logs?.into_iter()))
-        })
-        .collect();
-    let logs = logs?;
-    let estimated = logs.iter().sum::<f64>() / logs.len() as f64;
+    let one_row = |&(row, known): &(usize, &Evidence)| {
+        let of_part = |(part, share): (&ComponentInference<'_>, &f64)| {
+            Ok(part.log_mean_weight(known, TREES, seed_of(seed, row as u64))? + share)
+        };
+        let logs: Result<Vec<f64>, InferError> = parts.iter().zip(&log_weights).map(of_part).collect();
+        Ok(log_sum(logs?.into_iter()))
+    };
+    let chosen: Vec<(usize, &Evidence)> =
+        incomplete.iter().step_by(every).map(|(row, known)| (*row, known)).collect();
+    let mut pieces = Pieces::new(chosen.len(), stop);
+    let mut logs = vec![None; chosen.len()];
+    while let Some(places) = pieces.next() {
+        let found: Result<Vec<f64>, InferError> =
+            places.par_iter().map(|&place| one_row(&chosen[place])).collect();
+        places.into_iter().zip(found?).for_each(|(place, log)| logs[place] = Some(log));
+    }
+    let found: Vec<f64> = logs.into_iter().flatten().collect();
+    let estimated = found.iter().sum::<f64>() / found.len() as f64;
     let others = incomplete.len() as f64;
-    Ok((whole * exact + others * estimated) / (whole + others))
+    let done = found.len() as f64 / chosen.len() as f64;
+    Ok(MeanSoFar {
+        mean: (whole * exact.mean + others * estimated) / (whole + others),
+        share: if exact.is_partial() || done < 1.0 {
+            (whole * exact.share + others * done) / (whole + others)
+        } else {
+            1.0
+        },
+    })
 }
 
 /// A dataset with its missing cells filled at random from a model, as distinct rows of blocks.
@@ -244,9 +274,10 @@ pub fn completed(
     model: &Mixture<Component>,
     data: &Dataset,
     seed: u64,
+    stop: Stop<'_>,
 ) -> Result<Unique, SourceError> {
     let mut incomplete = Incomplete::new(blocks, data, seed)?;
-    fill(&mut incomplete, model, FIRST_STEPS, seed)?;
+    fill(&mut incomplete, model, FIRST_STEPS, seed, stop)?;
     Ok(incomplete.unique(blocks))
 }
 
@@ -256,10 +287,11 @@ pub fn evaluate_observed<J: Engine<Mixture<Component>>>(
     model: &Mixture<Component>,
     data: &Dataset,
     evaluator: &J,
-) -> Result<f64, SourceError> {
+    stop: Stop<'_>,
+) -> Result<MeanSoFar, SourceError> {
     let complete = blocks.unique(&data.complete_rows());
     let incomplete = Incomplete::new(blocks, data, 0)?;
-    estimate(model, &complete, &incomplete.evidence, 0, evaluator)
+    estimate(model, &complete, &incomplete.evidence, 0, evaluator, stop)
 }
 
 #[cfg(test)]
@@ -285,7 +317,7 @@ mod tests {
         let mut data = Incomplete::new(&blocks, &data, 3).unwrap();
         // The component is drawn once a filling: several fillings, so that it is forgotten.
         for round in 0..12 {
-            fill(&mut data, &model, 4, round).unwrap();
+            fill(&mut data, &model, 4, round, &|| false).unwrap();
         }
         let mut counts: HashMap<(usize, usize), f64> = HashMap::new();
         for row in 0..ROWS {
@@ -294,7 +326,7 @@ mod tests {
         }
         let mut all = Table::new(&states);
         (0..6u16).for_each(|way| all.push(&[1, way / 2, way % 2, 1]));
-        let p: Vec<f64> = evaluate(&model, &all.unique(), &crate::forest::Cpu::<f64>::new())
+        let p: Vec<f64> = crate::learn::evaluate(&model, &all.unique(), &crate::forest::Cpu::<f64>::new())
             .unwrap()
             .log_likelihood
             .iter()

@@ -8,13 +8,16 @@ mod batches;
 mod engine;
 mod evaluate;
 mod filled;
+mod pieces;
 mod search;
 mod source;
 mod state;
 
 pub use adam::Adam;
 pub use engine::{Engine, Step, Steps};
-pub use evaluate::{Evaluation, edge_posteriors, evaluate, log_likelihoods};
+pub use evaluate::{
+    Evaluation, MeanSoFar, edge_posteriors, edge_posteriors_until, evaluate, evaluate_until, log_likelihoods,
+};
 pub use filled::{completed, evaluate_observed};
 pub use search::{BestModel, Plan, Running, Search, SearchObserver, Trial, TrialResult};
 pub use source::{Datasets, Source, SourceError};

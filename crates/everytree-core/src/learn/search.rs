@@ -9,6 +9,7 @@ use super::source::Datasets;
 use super::state::{Data, Ended, Epoch, LearnError, Observer, Progress, State};
 use crate::blocks::Blocks;
 use crate::model::{Component, HowMany, LEAST_GAIN, Mixture, Model, ModelError, Settings, Start};
+use crate::util::Stop;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -165,6 +166,11 @@ pub trait SearchObserver {
         let _ = search;
         ControlFlow::Continue(())
     }
+
+    /// Is it time to end? Asked now and then while something takes long: an initialisation, a validation.
+    fn stop(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody.
@@ -196,7 +202,7 @@ impl Search {
             let mut running = match self.running.take() {
                 Some(running) => running,
                 None => match self.plan.next(&self.results) {
-                    Some(trial) => self.begin(trial, data)?,
+                    Some(trial) => self.begin(trial, data, &|| observer.stop())?,
                     None => return Ok(ended),
                 },
             };
@@ -221,6 +227,12 @@ impl Search {
                 state.run(filled, &settings, backend, evaluator, &mut inside)
             };
             match result {
+                // What has not been validated does not count beside what has.
+                Ok(Ended::Unvalidated) if self.best.is_some() => return Ok(Ended::Stopped),
+                Ok(Ended::Unvalidated) => {
+                    self.running = Some(running);
+                    return Ok(Ended::Stopped);
+                }
                 Ok(Ended::Stopped) | Err(_) => {
                     self.running = Some(running);
                     return result;
@@ -231,16 +243,19 @@ impl Search {
         }
     }
 
-    fn begin(&self, trial: Trial, data: Datasets<'_>) -> Result<Running, LearnError> {
+    fn begin(&self, trial: Trial, data: Datasets<'_>, stop: Stop<'_>) -> Result<Running, LearnError> {
         let groups = &self.plan.groupings[trial.grouping];
         let blocks = Blocks::observed(groups, data.train)?;
         let states = blocks.states();
         let start = &self.plan.start;
         let model = match data.train.is_complete() {
-            true => start.model(&states, &blocks.unique(data.train), trial.components, trial.hidden)?,
+            true => {
+                let rows = blocks.unique(data.train);
+                start.model_until(&states, &rows, trial.components, trial.hidden, stop)?
+            }
             false => {
                 let filled = Filled::new(&blocks, data, start.seed)?;
-                start.model(&states, filled.now(), trial.components, trial.hidden)?
+                start.model_until(&states, filled.now(), trial.components, trial.hidden, stop)?
             }
         };
         Ok(Running { trial, blocks, state: State::new(model) })
@@ -297,5 +312,9 @@ impl Observer<Mixture<Component>> for Inside<'_> {
         self.search.running =
             Some(Running { trial: self.trial, blocks: self.blocks.clone(), state: state.clone() });
         self.observer.epoch(&self.search)
+    }
+
+    fn stop(&self) -> bool {
+        self.observer.stop()
     }
 }

@@ -1,11 +1,12 @@
 //! Where the rows of an epoch come from, and what validates it.
 
 use super::engine::Engine;
-use super::evaluate::evaluate;
+use super::evaluate::{MeanSoFar, evaluate_until};
 use super::state::Data;
 use crate::data::{Dataset, Unique};
 use crate::infer::InferError;
 use crate::model::{Learnable, ModelError, UnseenStates};
+use crate::util::Stop;
 use thiserror::Error;
 
 /// Why there are no rows to learn from.
@@ -33,11 +34,17 @@ pub trait Source<M: Learnable> {
     /// How many rows to learn from, and to validate with.
     fn rows(&self) -> (usize, usize);
 
-    /// The rows of an epoch (from 1; 0 is the initialisation), given the model at its beginning.
-    fn train(&mut self, model: &M, epoch: usize) -> Result<&Unique, SourceError>;
+    /// The rows of an epoch (from 1; 0 is the initialisation), given the model at its beginning. Where `stop` asks for an end
+    /// they may not be what they should be: nobody is to learn from them.
+    fn train(&mut self, model: &M, epoch: usize, stop: Stop<'_>) -> Result<&Unique, SourceError>;
 
-    /// The mean log-likelihood of the validation rows.
-    fn validate<J: Engine<M>>(&mut self, model: &M, evaluator: &J) -> Result<f64, SourceError>;
+    /// The mean log-likelihood of the validation rows, or of some of them where `stop` asks for an end.
+    fn validate<J: Engine<M>>(
+        &mut self,
+        model: &M,
+        evaluator: &J,
+        stop: Stop<'_>,
+    ) -> Result<MeanSoFar, SourceError>;
 
     /// States that the rows to learn from do not show.
     fn unseen(&self, model: &M) -> Vec<UnseenStates>;
@@ -60,7 +67,7 @@ impl<M: Learnable> Source<M> for Data<'_> {
         (self.train.rows(), self.valid.rows())
     }
 
-    fn train(&mut self, _: &M, _: usize) -> Result<&Unique, SourceError> {
+    fn train(&mut self, _: &M, _: usize, _: Stop<'_>) -> Result<&Unique, SourceError> {
         Ok(self.train)
     }
 
@@ -70,7 +77,12 @@ impl<M: Learnable> Source<M> for Data<'_> {
         UnseenStates::find(model.states(), &self.train.table, &rows, |_, _| true)
     }
 
-    fn validate<J: Engine<M>>(&mut self, model: &M, evaluator: &J) -> Result<f64, SourceError> {
-        Ok(evaluate(model, self.valid, evaluator)?.mean)
+    fn validate<J: Engine<M>>(
+        &mut self,
+        model: &M,
+        evaluator: &J,
+        stop: Stop<'_>,
+    ) -> Result<MeanSoFar, SourceError> {
+        Ok(evaluate_until(model, self.valid, evaluator, stop)?)
     }
 }

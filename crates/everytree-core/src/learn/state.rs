@@ -3,7 +3,7 @@
 use super::adam::Adam;
 use super::batches::{Batch, order};
 use super::engine::{Engine, Step, Steps};
-use super::evaluate::evaluate;
+use super::evaluate::evaluate_until;
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::data::Unique;
@@ -99,12 +99,17 @@ pub enum Ended {
     Patience,
     /// The observer said so.
     Stopped,
+    /// The observer said so before the initialisation had been evaluated on all rows: there is a model, but nothing to go on from.
+    Unvalidated,
 }
 
 /// With [`Optimiser::Em`], the newest counts have the weight `step` to the minus this.
 const FORGETTING: f64 = 0.6;
 /// Steps for which counts are only collected.
 const FIRST_STEPS: usize = 4;
+
+/// Rows of a batch that are gone through before someone may ask for an end.
+const ROWS_AT_ONCE: usize = 1024;
 
 /// After so many steps in doubt, one after the other, a backend is not asked again in this epoch.
 const MOST_DOUBTS: usize = 4;
@@ -208,10 +213,15 @@ impl<M: Learnable> State<M> {
         if self.history.is_empty() {
             Arc::make_mut(&mut self.model).smooth_unseen(&unseen);
             self.best = Arc::clone(&self.model);
-            let valid = data.validate(&self.model, evaluator)?;
-            let train = evaluate(&*self.model, data.train(&self.model, 0)?, evaluator)?.mean;
+            let stop = || observer.stop();
+            let valid = data.validate(&self.model, evaluator, &stop)?;
+            let rows = data.train(&self.model, 0, &stop)?;
+            let train = evaluate_until(&*self.model, rows, evaluator, &stop)?;
             self.memory = data.memory();
-            self.history.push(Epoch { epoch: 0, train, valid });
+            self.history.push(Epoch { epoch: 0, train: train.mean, valid: valid.mean });
+            if valid.is_partial() || train.is_partial() {
+                return Ok(Ended::Unvalidated);
+            }
             if observer.epoch(self).is_break() {
                 return Ok(Ended::Stopped);
             }
@@ -233,7 +243,10 @@ impl<M: Learnable> State<M> {
             // An epoch that is broken off leaves no trace: what can be taken up again is the state between epochs.
             let mut next = self.clone();
             let epoch = self.epochs() + 1;
-            let rows = data.train(&self.model, epoch)?;
+            let rows = data.train(&self.model, epoch, &|| observer.stop())?;
+            if observer.stop() {
+                return Ok(Ended::Stopped);
+            }
             let train = match next.epoch(epoch, (rows, &unseen), settings, &mut worker, observer)? {
                 Some(train) => train,
                 None => return Ok(Ended::Stopped),
@@ -247,7 +260,11 @@ impl<M: Learnable> State<M> {
                     next.average = Arc::new(Some(averaged.to_vec()));
                 }
             }
-            let valid = data.validate(&candidate, evaluator)?;
+            let valid = data.validate(&candidate, evaluator, &|| observer.stop())?;
+            if valid.is_partial() {
+                return Ok(Ended::Stopped);
+            }
+            let valid = valid.mean;
             if !valid.is_finite() {
                 return Err(LearnError::ValidationNotFinite { epoch });
             }
@@ -322,8 +339,12 @@ impl<M: Learnable> State<M> {
                 Some(total) => total,
                 None => {
                     batch.gather(data);
-                    let total =
-                        self.step((epoch, number), batches, (&batch, whole), unseen, settings, worker)?;
+                    let place = (epoch, number, batches);
+                    let Some(total) =
+                        self.step(place, (&batch, whole), unseen, settings, worker, observer)?
+                    else {
+                        return Ok(None);
+                    };
                     if let Some(steps) = worker.steps.as_mut().filter(|_| doubts < MOST_DOUBTS) {
                         steps.take(&self.model, &self.adam, (*self.average).as_deref())?;
                     }
@@ -362,28 +383,37 @@ impl<M: Learnable> State<M> {
         Ok(())
     }
 
-    /// A step from a batch; the sum of its weighted log-likelihoods before it.
+    /// A step from a batch; the sum of its weighted log-likelihoods before it, or nothing if it was broken off.
     fn step<B: Engine<M>>(
         &mut self,
-        (epoch, number): (usize, usize),
-        batches: usize,
+        // The batch, of so many, of an epoch.
+        (epoch, number, batches): (usize, usize, usize),
         (batch, whole): (&Batch, f64),
         unseen: &[UnseenStates],
         settings: &Settings,
         worker: &mut Worker<'_, M, B>,
-    ) -> Result<f64, LearnError> {
+        observer: &dyn Observer<M>,
+    ) -> Result<Option<f64>, LearnError> {
         let not_finite = |what| LearnError::NotFinite { epoch, batch: number + 1, what };
-        let (codes, backend) = (batch.table.codes(), worker.backend);
+        let backend = worker.backend;
         let Work { ready, stats, gradient, log_likelihood } = worker.work(&self.model)?;
         log_likelihood.resize(batch.weights.len(), 0.0);
         self.model.refresh(backend, ready)?;
-        self.model.log_likelihood(backend, ready, codes, log_likelihood)?;
+        stats.clear();
+        // All rows at once may be many: in pieces, so that someone can ask for an end.
+        for start in (0..batch.weights.len()).step_by(ROWS_AT_ONCE) {
+            if start > 0 && observer.stop() {
+                return Ok(None);
+            }
+            let some = start..(start + ROWS_AT_ONCE).min(batch.weights.len());
+            let codes = batch.table.some(some.clone());
+            self.model.log_likelihood(backend, ready, codes, &mut log_likelihood[some.clone()])?;
+            self.model.accumulate(backend, ready, codes, &batch.weights[some], stats)?;
+        }
         let total: f64 = log_likelihood.iter().zip(&batch.weights).map(|(log, weight)| log * weight).sum();
         if !total.is_finite() {
             return Err(not_finite("the log-likelihood"));
         }
-        stats.clear();
-        self.model.accumulate(backend, ready, codes, &batch.weights, stats)?;
         let step = (epoch - 1).saturating_mul(batches).saturating_add(number);
         match settings.optimiser {
             Optimiser::Adam => {
@@ -431,7 +461,7 @@ impl<M: Learnable> State<M> {
                 // What does not change stays as it is, to the bit.
                 .for_each(|(mean, now)| *mean += (1.0 - decay) * (now - *mean));
         }
-        Ok(total)
+        Ok(Some(total))
     }
 }
 
@@ -479,6 +509,11 @@ pub trait Observer<M> {
     fn epoch(&mut self, state: &State<M>) -> ControlFlow<()> {
         let _ = state;
         ControlFlow::Continue(())
+    }
+
+    /// Is it time to end? Asked now and then while something takes long: an initialisation, a validation.
+    fn stop(&self) -> bool {
+        false
     }
 }
 

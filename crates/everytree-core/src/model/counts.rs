@@ -3,8 +3,11 @@
 use super::ParamsView;
 use crate::data::Codes;
 use crate::data::Table;
-use crate::util::offsets;
+use crate::util::{Stop, offsets};
 use rayon::prelude::*;
+
+/// Pairs of cells that are counted before someone may ask for an end.
+const PAIRS_AT_ONCE: usize = 1 << 27;
 
 /// Weighted counts of every state and every pair of states of two variables.
 ///
@@ -24,8 +27,24 @@ impl PairCounts {
     /// # Panics
     /// When there is not one weight per row, or a code is not a state.
     pub fn new(states: &[usize], table: &Table, weights: &[f64]) -> Self {
+        Self::until(states, table, weights, &|| false)
+    }
+
+    /// The same, of fewer rows (the first ones, some at least) where `stop` asks for an end.
+    ///
+    /// # Panics
+    /// When there is not one weight per row, or a code is not a state.
+    pub fn until(states: &[usize], table: &Table, weights: &[f64], stop: Stop<'_>) -> Self {
+        assert_eq!(weights.len(), table.rows(), "one weight per row");
         let mut counts = Self::none(states);
-        counts.add(table.codes(), weights);
+        let some = (PAIRS_AT_ONCE / states.len().pow(2).max(1)).max(1);
+        for start in (0..table.rows()).step_by(some) {
+            if start > 0 && stop() {
+                break;
+            }
+            let rows = start..(start + some).min(table.rows());
+            counts.add(table.some(rows.clone()), &weights[rows]);
+        }
         counts
     }
 
@@ -59,7 +78,8 @@ impl PairCounts {
                 }
             }
         });
-        self.total += weights.iter().sum::<f64>();
+        // One after the other, so that it does not matter how rows are cut into pieces.
+        weights.iter().for_each(|weight| self.total += weight);
     }
 
     /// The number of states of every variable.

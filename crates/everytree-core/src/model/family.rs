@@ -8,6 +8,7 @@ use super::{ComponentInference, Learnable, ModelError, PairCounts, Pairs};
 use crate::data::Unique;
 use crate::forest::Backend;
 use crate::spanning::Kind;
+use crate::util::Stop;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -139,6 +140,8 @@ pub struct Initialisation<'a> {
     pub pseudocount: f64,
     /// Of everything random.
     pub seed: u64,
+    /// Asks whether to make do with fewer rows.
+    pub stop: Stop<'a>,
 }
 
 /// A family of distributions over rows.

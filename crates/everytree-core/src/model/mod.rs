@@ -43,6 +43,7 @@ pub use mixture::Mixture;
 pub use moat::{Moat, Pairs};
 pub(crate) use params::within_range;
 pub use params::{MOST_PARAMETER, ParamsView};
+pub(crate) use settings::MANY_VARIABLES;
 pub use settings::{
     ALL_ROWS, AUTO, HowMany, LEAST_GAIN, MAX_COMPONENTS, Optimiser, Regularisation, Settings, SettingsError,
 };

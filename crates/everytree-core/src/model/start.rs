@@ -3,7 +3,7 @@
 use super::family::{ComponentShape, Initialisation};
 use super::{Component, Family, Mixture, ModelError, PairCounts, Pairs, clusters};
 use crate::data::Unique;
-use crate::util::seed_of;
+use crate::util::{Stop, seed_of};
 use serde::{Deserialize, Serialize};
 
 /// How a model is made before the first step.
@@ -40,6 +40,18 @@ impl Start {
         components: usize,
         hidden: usize,
     ) -> Result<Mixture<Component>, ModelError> {
+        self.model_until(states, data, components, hidden, &|| false)
+    }
+
+    /// The same, from fewer rows where `stop` asks for an end.
+    pub fn model_until(
+        &self,
+        states: &[usize],
+        data: &Unique,
+        components: usize,
+        hidden: usize,
+        stop: Stop<'_>,
+    ) -> Result<Mixture<Component>, ModelError> {
         if self.random {
             let one =
                 |k: usize| self.family.random(states, &self.shape(hidden), seed_of(self.seed, k as u64));
@@ -47,9 +59,9 @@ impl Start {
             return Mixture::new(made?, &vec![1.0; components]);
         }
         if components == 1 {
-            return Ok(Mixture::one(self.counted(states, data, &data.weights, (hidden, self.seed))?));
+            return Ok(Mixture::one(self.counted(states, data, &data.weights, (hidden, self.seed), stop)?));
         }
-        let responsibilities = clusters(data, states, components, self.seed);
+        let responsibilities = clusters(data, states, components, self.seed, stop);
         let total: f64 = data.weights.iter().sum();
         let mut shares = Vec::new();
         let mut made = Vec::new();
@@ -61,7 +73,7 @@ impl Start {
                 .zip(&data.weights)
                 .map(|(part, weight)| weight * ((1.0 - IN_COMMON) * part + IN_COMMON * share))
                 .collect();
-            made.push(self.counted(states, data, &weights, (hidden, seed_of(self.seed, k as u64)))?);
+            made.push(self.counted(states, data, &weights, (hidden, seed_of(self.seed, k as u64)), stop)?);
             shares.push(share * total + 1.0);
         }
         Mixture::new(made, &shares)
@@ -77,15 +89,17 @@ impl Start {
         data: &Unique,
         weights: &[f64],
         (hidden, seed): (usize, u64),
+        stop: Stop<'_>,
     ) -> Result<Component, ModelError> {
         self.family.from_counts(&Initialisation {
             data,
             states,
             weights,
-            counts: PairCounts::new(states, &data.table, weights),
+            counts: PairCounts::until(states, &data.table, weights, stop),
             shape: self.shape(hidden),
             pseudocount: self.pseudocount,
             seed,
+            stop,
         })
     }
 }

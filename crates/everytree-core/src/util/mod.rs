@@ -8,6 +8,9 @@ mod pool;
 mod stream;
 pub(crate) mod triangle;
 
+/// Asks whether work is to end soon. Long work asks it now and then, on the thread that began it.
+pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
+
 pub(crate) use information::mutual_information;
 pub(crate) use logs::{choose, log_sum, softmax};
 pub(crate) use normal::standard_normals;

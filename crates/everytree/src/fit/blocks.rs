@@ -23,6 +23,7 @@ pub(super) fn groupings(
     auto: bool,
     data: &Dataset,
     note: &dyn Fn(String),
+    stop: &dyn Fn() -> bool,
 ) -> Result<Vec<Vec<Vec<usize>>>> {
     let schema = data.schema();
     let (table, missing) = (data.table(), data.missing());
@@ -81,8 +82,11 @@ pub(super) fn groupings(
     }
     let limits = if options.block_states.is_empty() { &BLOCK_STATES[..] } else { &options.block_states };
     for &most in limits {
+        if stop() {
+            break;
+        }
         let limits = Limits { states: most, columns: MOST_COLUMNS, information: LEAST_INFORMATION };
-        let found = named(informative(&states, &data, limits));
+        let found = named(informative(&states, &data, limits, stop));
         if !found.is_empty() {
             groupings.push([asked.clone(), found].concat());
         }

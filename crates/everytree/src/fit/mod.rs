@@ -20,12 +20,12 @@ use crate::error::Kind;
 use crate::words::plural;
 use crate::{Dataset, Error, Model, Result};
 use everytree_core::file::{Checkpoint, TableFacts};
-use everytree_core::learn::{Datasets, Ended, LearnError, Search};
+use everytree_core::learn::{Datasets, Ended, LearnError, Search, SearchObserver};
 use everytree_core::model::{Optimiser, Settings};
 use monitor::{Keep, Monitor};
 use plan::Checked;
 use run::{How, Learned, best_epoch, facts_of, learn, refit};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -122,7 +122,7 @@ impl Fit {
     /// ```
     pub fn groupings(&self, train: &Dataset) -> Result<Vec<Vec<Vec<usize>>>> {
         let checked = Checked::new(&self.options)?;
-        blocks::groupings(&self.options, checked.looks_for_blocks(), train, &|_| ())
+        blocks::groupings(&self.options, checked.looks_for_blocks(), train, &|_| (), &|| false)
     }
 
     /// Learns a model.
@@ -174,12 +174,18 @@ impl Fit {
         let warn = |text: String| observer.borrow_mut().warning(&text);
         let device = Device::find(self.options.device, train.columns(), &note)?;
         let begin = Instant::now();
+        let timeout = self.options.timeout.map(|seconds| Duration::from_secs_f64(seconds.min(1e9)));
+        let deadline = timeout.map(|timeout| begin + timeout);
         let facts = [facts_of(&train), facts_of(&valid)];
         let (mut search, settings, precision) = match resumed {
             Some(checkpoint) => self.resumed(checkpoint, &facts)?,
             None => {
                 let settings = checked.settings(train.columns())?;
-                let groupings = blocks::groupings(&self.options, checked.looks_for_blocks(), &train, &note)?;
+                let stop = || {
+                    observer.borrow().stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline)
+                };
+                let auto = checked.looks_for_blocks();
+                let groupings = blocks::groupings(&self.options, auto, &train, &note, &stop)?;
                 (checked.search(groupings, &settings), settings, self.options.precision)
             }
         };
@@ -195,12 +201,11 @@ impl Fit {
                 holdout: held_out,
             },
         });
-        let timeout = self.options.timeout.map(|seconds| Duration::from_secs_f64(seconds.min(1e9)));
         let mut monitor = Monitor {
             observer: &observer,
-            deadline: timeout.map(|timeout| begin + timeout),
+            deadline,
             keep: keep.as_mut(),
-            timed_out: false,
+            timed_out: Cell::new(false),
             failed: None,
         };
         let data = Datasets { train: &train, valid: &valid };
@@ -213,8 +218,8 @@ impl Fit {
             });
         };
         let mut stopped = match &ended {
-            Ok(Ended::Stopped) if monitor.timed_out => Stopped::Timeout,
-            Ok(Ended::Stopped) => Stopped::Observer,
+            Ok(Ended::Stopped | Ended::Unvalidated) if monitor.timed_out.get() => Stopped::Timeout,
+            Ok(Ended::Stopped | Ended::Unvalidated) => Stopped::Observer,
             Ok(Ended::Patience) => Stopped::Patience,
             Ok(Ended::Done) => Stopped::Done,
             Err(_) => Stopped::Failed,
@@ -241,7 +246,7 @@ impl Fit {
                 match refit(&train, &valid, how, &search.plan, &best, &mut monitor) {
                     Ok(Some(again)) => learned = again,
                     Ok(None) => {
-                        stopped = if monitor.timed_out { Stopped::Timeout } else { Stopped::Observer };
+                        stopped = if monitor.timed_out.get() { Stopped::Timeout } else { Stopped::Observer };
                         note("stopped: the model without the rows held out is what is kept".to_owned());
                     }
                     // What was learned before is not lost for that.
@@ -256,8 +261,9 @@ impl Fit {
         }
         let learning_seconds = begin.elapsed().as_secs_f64();
         let how = How { settings: &learned.settings, precision, device: &device, note: &warn };
-        let results = learned.results((&train, &valid, test.as_ref()), &best, how)?;
-        let file = learned.file(&train, &search.results, &results, how, !self.without_edges)?;
+        let stop = || monitor.stop();
+        let results = learned.results((&train, &valid, test.as_ref()), &best, how, &stop)?;
+        let file = learned.file(&train, &search.results, &results, how, !self.without_edges, &stop)?;
         let estimated = [&train, &valid].map(|data| !data.is_complete() && !learned.model.is_of_trees());
         // Single trees are learned by the CPU, whatever else there is.
         let device = if learned.model.is_of_trees() { "cpu".to_owned() } else { device.to_string() };
@@ -270,6 +276,7 @@ impl Fit {
             train_ll: results.train_ll,
             valid_ll: results.valid_ll,
             test_ll: results.test_ll,
+            evaluated: results.evaluated,
             estimated,
             best_epoch: results.best_epoch,
             epochs: best.history.len() - 1,

@@ -3,7 +3,7 @@
 use super::Observer;
 use everytree_core::file::{Checkpoint, FileError};
 use everytree_core::learn::{Progress, Search, SearchObserver, Trial};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -19,14 +19,20 @@ pub struct Monitor<'a, 'o> {
     pub observer: &'a RefCell<&'o mut dyn Observer>,
     pub deadline: Option<Instant>,
     pub keep: Option<&'a mut Keep>,
-    pub timed_out: bool,
+    pub timed_out: Cell<bool>,
     pub failed: Option<FileError>,
 }
 
 impl Monitor<'_, '_> {
-    fn go_on(&mut self, asked: ControlFlow<()>) -> ControlFlow<()> {
-        self.timed_out |= self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        if self.timed_out { ControlFlow::Break(()) } else { asked }
+    /// Is the time up?
+    fn is_late(&self) -> bool {
+        let late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        self.timed_out.set(self.timed_out.get() || late);
+        self.timed_out.get()
+    }
+
+    fn go_on(&self, asked: ControlFlow<()>) -> ControlFlow<()> {
+        if self.is_late() { ControlFlow::Break(()) } else { asked }
     }
 }
 
@@ -52,5 +58,9 @@ impl SearchObserver for Monitor<'_, '_> {
             None => ControlFlow::Continue(()),
         };
         self.go_on(asked)
+    }
+
+    fn stop(&self) -> bool {
+        self.observer.borrow().stop() || self.is_late()
     }
 }

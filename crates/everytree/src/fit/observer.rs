@@ -51,6 +51,12 @@ pub trait Observer {
         ControlFlow::Continue(())
     }
 
+    /// Is it time to end? Asked now and then while something takes long: the initialisation, a validation, what follows
+    /// learning. There is a model all the same, of what there was time for.
+    fn stop(&self) -> bool {
+        false
+    }
+
     /// The best size is known: now all rows are learned from, for so many epochs.
     fn refit(&mut self, epochs: usize) {
         let _ = epochs;

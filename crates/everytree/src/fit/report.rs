@@ -1,7 +1,7 @@
 //! What a fit comes back with.
 
 use crate::{Error, Model};
-use everytree_core::file::TableFacts;
+use everytree_core::file::{Evaluated, TableFacts};
 use everytree_core::learn::{Epoch, TrialResult};
 use everytree_core::model::Settings;
 
@@ -96,6 +96,8 @@ pub struct FitReport {
     pub valid_ll: f64,
     /// Of the test rows.
     pub test_ll: Option<f64>,
+    /// Which share of the rows these means are over, where it was time to end before all were evaluated.
+    pub evaluated: Option<Evaluated>,
     /// Are the first two estimates, because cells are missing?
     pub estimated: [bool; 2],
     /// The epoch that validated best; 0 is the initialisation.

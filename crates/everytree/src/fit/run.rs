@@ -5,11 +5,12 @@ use crate::device::{Compute, Device, evaluator};
 use crate::{Dataset, Result};
 use everytree_core::blocks::Blocks;
 use everytree_core::data::Unique;
-use everytree_core::file::{ModelFile, Provenance, Results, TableFacts};
+use everytree_core::file::{Evaluated, ModelFile, Provenance, Results, TableFacts};
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{
-    BestModel, Datasets, Ended, Engine, LearnError, Plan, Progress, Running, Search, SearchObserver,
-    SourceError, Trial, TrialResult, completed, edge_posteriors, evaluate, evaluate_observed,
+    BestModel, Datasets, Ended, Engine, LearnError, MeanSoFar, Plan, Progress, Running, Search,
+    SearchObserver, SourceError, Trial, TrialResult, completed, edge_posteriors_until, evaluate_observed,
+    evaluate_until,
 };
 use everytree_core::model::{Component, HowMany, Mixture, Model, ParamsView, Settings};
 use std::ops::ControlFlow;
@@ -100,7 +101,7 @@ pub(super) fn refit(
     learn(&mut search, data, How { settings: &settings, ..how }, &mut until)?;
     // As it is after the last epoch: these rows cannot validate what has learned from them.
     let Some(Running { blocks, state, .. }) = search.running else { return Ok(None) };
-    if state.epochs() < wanted {
+    if state.epochs() < wanted || (wanted == 0 && observer.stop()) {
         return Ok(None);
     }
     let mut mixture = Arc::unwrap_or_clone(state.model);
@@ -129,22 +130,27 @@ impl SearchObserver for Until<'_> {
             _ => self.observer.epoch(search),
         }
     }
+
+    fn stop(&self) -> bool {
+        self.observer.stop()
+    }
 }
 
 /// The mean log-likelihood of a dataset.
 struct Mean<'a> {
     model: &'a Model,
     data: &'a Dataset,
+    stop: &'a dyn Fn() -> bool,
 }
 
 impl Compute for Mean<'_> {
-    type Output = f64;
+    type Output = MeanSoFar;
 
-    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<f64, SourceError> {
+    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<MeanSoFar, SourceError> {
         let (blocks, mixture) = (self.model.blocks(), self.model.mixture());
         match self.data.is_complete() {
-            true => Ok(evaluate(mixture, &blocks.unique(self.data), backend)?.mean),
-            false => evaluate_observed(blocks, mixture, self.data, backend),
+            true => Ok(evaluate_until(mixture, &blocks.unique(self.data), backend, self.stop)?),
+            false => evaluate_observed(blocks, mixture, self.data, backend, self.stop),
         }
     }
 }
@@ -153,13 +159,15 @@ impl Compute for Mean<'_> {
 struct Edges<'a> {
     model: &'a Model,
     rows: Unique,
+    stop: &'a dyn Fn() -> bool,
 }
 
 impl Compute for Edges<'_> {
-    type Output = Vec<Vec<f64>>;
+    /// And the share of the rows that they are of.
+    type Output = (Vec<Vec<f64>>, f64);
 
-    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<Vec<Vec<f64>>, SourceError> {
-        Ok(edge_posteriors(self.model.mixture(), &self.rows, backend)?)
+    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<Self::Output, SourceError> {
+        Ok(edge_posteriors_until(self.model.mixture(), &self.rows, backend, self.stop)?)
     }
 
     fn cpu(&self) -> Cpu<f64> {
@@ -173,29 +181,43 @@ impl Learned {
         self.all.as_ref().unwrap_or(train)
     }
 
-    /// Evaluates the model in f64, and says where f32 would have said something else.
+    /// Evaluates the model in f64, and says where f32 would have said something else. Where `stop` asks for an end, of as many
+    /// rows as a moment allows.
     pub fn results(
         &self,
         (train, valid, test): (&Dataset, &Dataset, Option<&Dataset>),
         best: &BestModel,
         how: How<'_>,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Results> {
         let How { precision, device, note: warn, .. } = how;
         let model = &self.model;
-        let mean = |data: &Dataset| device.compute(model, warn, &Mean { model, data });
+        let mean = |data: &Dataset| device.compute(model, warn, &Mean { model, data, stop });
         let train_ll = mean(self.learned_from(train))?;
         // Of a model that has learned from these rows too, what they said before counts.
         let refitted = self.all.is_some();
         let found = best.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
-        let valid_ll = if refitted || !valid.is_complete() { found } else { mean(valid)? };
+        let valid_ll = match refitted || !valid.is_complete() {
+            true => MeanSoFar { mean: found, share: 1.0 },
+            false => mean(valid)?,
+        };
         let test_ll = test.map(mean).transpose()?;
-        if precision == Precision::F32 && !refitted && valid.is_complete() {
-            let in_single = Mean { model, data: valid };
+        let evaluated = Evaluated {
+            train: train_ll.share,
+            valid: valid_ll.share,
+            test: test_ll.map(|test_ll| test_ll.share),
+        };
+        let (train_ll, valid_ll) = (train_ll.mean, valid_ll.mean);
+        if precision == Precision::F32 && !refitted && valid.is_complete() && !stop() {
+            let in_single = Mean { model, data: valid, stop };
             let single = match device.compute_single(model, &in_single) {
                 Some(mean) => mean,
                 None => in_single.on(&Cpu::<f32>::new().keeping(0))?,
             };
-            if (single - valid_ll).abs() > 1e-3 {
+            // Means over different rows say nothing about each other.
+            let comparable = !(single.is_partial() || evaluated.valid < 1.0);
+            let single = single.mean;
+            if comparable && (single - valid_ll).abs() > 1e-3 {
                 warn(format!(
                     "in f32 the validation log-likelihood is {single:.6}, in f64 {valid_ll:.6}; learn with \
                      `precision = f64`"
@@ -203,7 +225,9 @@ impl Learned {
             }
         }
         let (best_epoch, history) = (best_epoch(best), best.history.clone());
-        Ok(Results { best_epoch, train_ll, valid_ll, test_ll, history })
+        let evaluated = Some(evaluated).filter(Evaluated::is_partial);
+        let test_ll = test_ll.map(|test_ll| test_ll.mean);
+        Ok(Results { best_epoch, train_ll, valid_ll, test_ll, evaluated, history })
     }
 
     /// The model with everything that is saved beside it.
@@ -214,18 +238,31 @@ impl Learned {
         results: &Results,
         how: How<'_>,
         edges: bool,
+        stop: &dyn Fn() -> bool,
     ) -> Result<ModelFile> {
         let data = self.learned_from(train);
         let blocks: &Blocks = self.model.blocks();
         // One tree has the edges it has.
         let edge_posteriors = match edges && !self.model.is_of_trees() {
             false => None,
+            true if stop() => {
+                (how.note)("stopped: how probable edges are given the rows is not in the model".to_owned());
+                None
+            }
             true => {
                 let rows = match data.is_complete() {
                     true => blocks.unique(data),
-                    false => completed(blocks, self.model.mixture(), data, self.settings.seed)?,
+                    false => completed(blocks, self.model.mixture(), data, self.settings.seed, stop)?,
                 };
-                Some(how.device.compute(&self.model, how.note, &Edges { model: &self.model, rows })?)
+                let edges = Edges { model: &self.model, rows, stop };
+                let (posteriors, share) = how.device.compute(&self.model, how.note, &edges)?;
+                if share < 1.0 {
+                    let share = 100.0 * share;
+                    (how.note)(format!(
+                        "stopped: how probable edges are is known from {share:.1} % of the rows"
+                    ));
+                }
+                Some(posteriors)
             }
         };
         // Trees are learned in f64, whatever was asked for.

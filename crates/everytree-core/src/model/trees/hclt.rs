@@ -78,12 +78,12 @@ impl OneTree for Hclt {
         // Without room for the states of every variable, only clusters are left.
         let told = hidden >= most;
         let groups = if told { hidden / most } else { hidden }.max(1);
-        let responsibilities = clusters(data, states, groups, seed);
+        let responsibilities = clusters(data, states, groups, seed, from.stop);
         let counts: Vec<PairCounts> = (0..groups)
             .map(|g| {
                 let own = responsibilities.iter().skip(g).step_by(groups);
                 let weights: Vec<f64> = own.zip(weights).map(|(part, weight)| part * weight).collect();
-                PairCounts::new(states, &data.table, &weights)
+                PairCounts::until(states, &data.table, &weights, from.stop)
             })
             .collect();
         // What a state of the hidden variable of v stands for: a cluster, and a state of v.
