@@ -115,13 +115,13 @@ fn what_belongs_together_is_found() {
     let pairs = vec![vec![0, 1], vec![2, 3], vec![4, 5]];
     assert_eq!(exclusive(&states, &data), pairs);
     let limits = Limits { states: 8, columns: 4, information: 0.02 };
-    assert_eq!(informative(&states, &data, limits), pairs);
-    assert!(informative(&states, &data, Limits { states: 2, ..limits }).is_empty());
-    assert!(informative(&states, &data, Limits { columns: 1, ..limits }).is_empty());
+    assert_eq!(informative(&states, &data, limits, &|| false), pairs);
+    assert!(informative(&states, &data, Limits { states: 2, ..limits }, &|| false).is_empty());
+    assert!(informative(&states, &data, Limits { columns: 1, ..limits }, &|| false).is_empty());
     // Whatever scale weights have.
     let weighted = table.unique_weighted(&[1.0 / 600.0; 600]);
     assert_eq!(exclusive(&states, &weighted), pairs);
-    assert_eq!(informative(&states, &weighted, limits), pairs);
+    assert_eq!(informative(&states, &weighted, limits, &|| false), pairs);
     // Columns that tell of each other in rows that weigh much, and not in others.
     let mut some = Table::new(&[2, 2]);
     let mut weights = Vec::new();
@@ -131,8 +131,8 @@ fn what_belongs_together_is_found() {
         weights.push(if heavy { 1.0 } else { 1e-3 });
     }
     let strong = Limits { information: 0.5, ..limits };
-    assert!(informative(&[2, 2], &some.unique(), strong).is_empty());
-    assert_eq!(informative(&[2, 2], &some.unique_weighted(&weights), strong), [vec![0, 1]]);
+    assert!(informative(&[2, 2], &some.unique(), strong, &|| false).is_empty());
+    assert_eq!(informative(&[2, 2], &some.unique_weighted(&weights), strong, &|| false), [vec![0, 1]]);
     // Rare columns that happen never to meet are not one column.
     let mut rare = Table::new(&[2, 2]);
     (0..100u16).for_each(|row| rare.push(&[u16::from(row == 3), u16::from(row == 50)]));

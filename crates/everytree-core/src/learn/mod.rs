@@ -13,6 +13,7 @@ mod search;
 mod source;
 mod state;
 
+pub use crate::util::Hurry;
 pub use adam::Adam;
 pub use engine::{Engine, Step, Steps};
 pub use evaluate::{

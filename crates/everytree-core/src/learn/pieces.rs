@@ -1,6 +1,6 @@
 //! Long work in pieces, so that it can end early.
 
-use crate::util::Stop;
+use crate::util::{MOMENT, Stop};
 use std::time::{Duration, Instant};
 
 /// Rows that stay together.
@@ -9,8 +9,6 @@ const BLOCK: usize = 16;
 const FIRST: usize = 4;
 /// Most rows of a piece.
 const MOST: usize = 4096;
-/// Work that is done so soon is not ended early.
-const MOMENT: Duration = Duration::from_millis(200);
 /// A piece takes about this long, where rows are many.
 const LONG: Duration = Duration::from_millis(50);
 

@@ -9,7 +9,7 @@ use super::source::Datasets;
 use super::state::{Data, Ended, Epoch, LearnError, Observer, Progress, State};
 use crate::blocks::Blocks;
 use crate::model::{Component, HowMany, LEAST_GAIN, Mixture, Model, ModelError, Settings, Start};
-use crate::util::Stop;
+use crate::util::{Hurry, Stop};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -199,10 +199,14 @@ impl Search {
         }
         let mut ended = Ended::Done;
         loop {
-            let mut running = match self.running.take() {
-                Some(running) => running,
+            let (mut running, cut) = match self.running.take() {
+                Some(running) => (running, false),
                 None => match self.plan.next(&self.results) {
-                    Some(trial) => self.begin(trial, data, &|| observer.stop())?,
+                    Some(trial) => {
+                        let stop = || observer.stop();
+                        let hurry = Hurry::new(&stop);
+                        (self.begin(trial, data, &|| hurry.asked())?, hurry.was_cut())
+                    }
                     None => return Ok(ended),
                 },
             };
@@ -217,7 +221,7 @@ impl Search {
                 ..settings.clone()
             };
             let Running { blocks, state, .. } = &mut running;
-            let mut inside = Inside { search: self.clone(), trial, blocks: blocks.clone(), observer };
+            let mut inside = Inside { search: self.clone(), trial, blocks: blocks.clone(), cut, observer };
             let result = if complete {
                 let (train, valid) = (blocks.unique(train), blocks.unique(valid));
                 let data = Data { train: &train, valid: &valid };
@@ -227,6 +231,10 @@ impl Search {
                 state.run(filled, &settings, backend, evaluator, &mut inside)
             };
             match result {
+                Ok(Ended::Stopped) if cut => {
+                    self.running = Some(running).filter(|_| self.best.is_none());
+                    return Ok(Ended::Stopped);
+                }
                 // What has not been validated does not count beside what has.
                 Ok(Ended::Unvalidated) if self.best.is_some() => return Ok(Ended::Stopped),
                 Ok(Ended::Unvalidated) => {
@@ -300,6 +308,8 @@ struct Inside<'a> {
     search: Search,
     trial: Trial,
     blocks: Blocks,
+    /// The initialisation was cut short: it is a model, but nothing to show or to go on from.
+    cut: bool,
     observer: &'a mut dyn SearchObserver,
 }
 
@@ -309,6 +319,9 @@ impl Observer<Mixture<Component>> for Inside<'_> {
     }
 
     fn epoch(&mut self, state: &State<Mixture<Component>>) -> ControlFlow<()> {
+        if self.cut {
+            return ControlFlow::Break(());
+        }
         self.search.running =
             Some(Running { trial: self.trial, blocks: self.blocks.clone(), state: state.clone() });
         self.observer.epoch(&self.search)

@@ -1,5 +1,6 @@
 //! Small things that everything else stands on. Nothing here knows of data or trees.
 
+mod hurry;
 mod information;
 mod logs;
 mod normal;
@@ -11,6 +12,8 @@ pub(crate) mod triangle;
 /// Asks whether work is to end soon. Long work asks it now and then, on the thread that began it.
 pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
 
+pub use hurry::Hurry;
+pub(crate) use hurry::MOMENT;
 pub(crate) use information::mutual_information;
 pub(crate) use logs::{choose, log_sum, softmax};
 pub(crate) use normal::standard_normals;

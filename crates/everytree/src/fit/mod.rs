@@ -20,7 +20,7 @@ use crate::error::Kind;
 use crate::words::plural;
 use crate::{Dataset, Error, Model, Result};
 use everytree_core::file::{Checkpoint, TableFacts};
-use everytree_core::learn::{Datasets, Ended, LearnError, Search, SearchObserver};
+use everytree_core::learn::{Datasets, Ended, Hurry, LearnError, Search, SearchObserver};
 use everytree_core::model::{Optimiser, Settings};
 use monitor::{Keep, Monitor};
 use plan::Checked;
@@ -177,19 +177,23 @@ impl Fit {
         let timeout = self.options.timeout.map(|seconds| Duration::from_secs_f64(seconds.min(1e9)));
         let deadline = timeout.map(|timeout| begin + timeout);
         let facts = [facts_of(&train), facts_of(&valid)];
+        let mut cut = false;
         let (mut search, settings, precision) = match resumed {
             Some(checkpoint) => self.resumed(checkpoint, &facts)?,
             None => {
                 let settings = checked.settings(train.columns())?;
-                let stop = || {
+                let late = || {
                     observer.borrow().stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline)
                 };
+                let hurry = Hurry::new(&late);
                 let auto = checked.looks_for_blocks();
-                let groupings = blocks::groupings(&self.options, auto, &train, &note, &stop)?;
+                let groupings = blocks::groupings(&self.options, auto, &train, &note, &|| hurry.asked())?;
+                cut = hurry.was_cut();
                 (checked.search(groupings, &settings), settings, self.options.precision)
             }
         };
-        let mut keep = self.checkpoint.as_ref().map(|path| Keep {
+        // A plan that was cut short is not what someone would want to go on with.
+        let mut keep = self.checkpoint.as_ref().filter(|_| !cut).map(|path| Keep {
             path: path.clone(),
             checkpoint: Checkpoint {
                 search: search.clone(),
