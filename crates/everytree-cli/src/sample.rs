@@ -6,12 +6,12 @@ use crate::given::{Asking, NO, possible, row_json};
 use crate::outputs::Files;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use everytree::{Drawn, count};
+use everytree::{Drawn, Schema, count};
 use everytree_core::file::write_through;
-use everytree_read::{write_parquet, write_text};
-use serde_json::json;
+use everytree_read::{ParquetWriter, TextWriter};
+use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Draw rows from a model, given the values of some columns or none.
 ///
@@ -46,35 +46,26 @@ impl Sample {
         let model = self.asking.open()?;
         let evidence = self.asking.evidence(&model)?;
         let sample = model.sample(self.rows).evidence(evidence).seed(self.asking.seed);
-        let Some((rows, how)) = possible(sample.run_with_method(), self.asking.json)? else { return NO };
-        if let Some(path) = &self.out {
-            write_through(path, |out| match format {
-                Format::Text(delimiter) => compressed(path, out, |out| write_text(out, delimiter, &rows)),
-                Format::Parquet | Format::Arrow => write_parquet(out, &rows),
-            })
-            .with_context(|| path.display().to_string())??;
-        }
+        let schema = model.schema();
         let mut stdout = BufWriter::new(crate::shown::rows_out());
+        let drawn = match &self.out {
+            Some(path) => write_through(path, |out| write(&sample, schema, path, format, out))
+                .with_context(|| path.display().to_string())?,
+            None if self.asking.json => stream_json(&sample, schema, &mut stdout),
+            None => write_rows(&sample, TextWriter::new(&mut stdout, b',', schema)),
+        };
+        let how = match drawn.or_else(|error| possible(Err(error.downcast()?), self.asking.json)) {
+            Ok(Some(how)) => how,
+            Ok(None) => return NO,
+            Err(error) => return Err(error),
+        };
         if self.asking.json {
-            let mut object = match how {
-                Drawn::Exactly => json!({"method": "exact", "rows": rows.rows()}),
-                Drawn::FromPools { pool, effective } => {
-                    json!({"method": "pools", "rows": rows.rows(), "pool": pool, "effective_sample_size": effective})
-                }
-                Drawn::FromChains { steps, r_hat } => {
-                    json!({"method": "chains", "rows": rows.rows(), "steps": steps, "r_hat": r_hat})
-                }
-            };
-            if self.out.is_none() {
-                let row = |row: usize| {
-                    let label = |column: usize| rows.label(row, column).unwrap_or_default();
-                    row_json(rows.schema(), (0..rows.columns()).map(label))
-                };
-                object["values"] = json!((0..rows.rows()).map(row).collect::<Vec<_>>());
+            let facts = facts(&how, self.rows);
+            match self.out {
+                Some(_) => writeln!(stdout, "{facts}")?,
+                // After the rows, in the same object.
+                None => writeln!(stdout, ",{}", &facts.to_string()[1..])?,
             }
-            writeln!(stdout, "{object}")?;
-        } else if self.out.is_none() {
-            write_text(&mut stdout, b',', &rows)?;
         }
         stdout.flush()?;
         match how {
@@ -90,5 +81,64 @@ impl Sample {
             ),
         }
         Ok(Outcome::Done)
+    }
+}
+
+type Rows<'m> = everytree::Sample<'m>;
+
+/// All rows, as they come, in the format of a file. Whether evidence is possible is known before the first of them.
+fn write(
+    rows: &Rows<'_>,
+    schema: &Schema,
+    path: &Path,
+    format: Format,
+    out: &mut (dyn Write + Send),
+) -> Result<Option<Drawn>> {
+    let mut how = None;
+    match format {
+        Format::Text(delimiter) => compressed(path, out, |out| -> Result<()> {
+            how = write_rows(rows, TextWriter::new(out, delimiter, schema))?;
+            Ok(())
+        })?,
+        Format::Parquet | Format::Arrow => {
+            let mut writer = ParquetWriter::new(out, schema, false)?;
+            how = Some(rows.for_each_portion(|rows| -> Result<()> { Ok(writer.write(rows)?) })?);
+            writer.finish()?;
+        }
+    }
+    Ok(how)
+}
+
+fn write_rows(rows: &Rows<'_>, mut writer: TextWriter<'_>) -> Result<Option<Drawn>> {
+    Ok(Some(rows.for_each_portion(|rows| -> Result<()> { Ok(writer.write(rows)?) })?))
+}
+
+/// The beginning of an object with all rows.
+fn stream_json(rows: &Rows<'_>, schema: &Schema, out: &mut dyn Write) -> Result<Option<Drawn>> {
+    let mut before = "{\"values\":[";
+    let how = rows.for_each_portion(|rows| -> Result<()> {
+        for row in 0..rows.rows() {
+            let label = |column: usize| rows.label(row, column).unwrap_or_default();
+            let object = Value::from(row_json(schema, (0..rows.columns()).map(label)));
+            write!(out, "{before}{object}")?;
+            before = ",";
+        }
+        Ok(())
+    })?;
+    // Of no rows, too.
+    write!(out, "{}]", before.trim_start_matches(','))?;
+    Ok(Some(how))
+}
+
+/// How rows were drawn, for machines.
+fn facts(how: &Drawn, rows: usize) -> Value {
+    match how {
+        Drawn::Exactly => json!({"method": "exact", "rows": rows}),
+        Drawn::FromPools { pool, effective } => {
+            json!({"method": "pools", "rows": rows, "pool": pool, "effective_sample_size": effective})
+        }
+        Drawn::FromChains { steps, r_hat } => {
+            json!({"method": "chains", "rows": rows, "steps": steps, "r_hat": r_hat})
+        }
     }
 }

@@ -27,7 +27,7 @@ pub use table::{
 };
 #[cfg(feature = "csv")]
 pub use weights::{Weights, WeightsError, read_weights};
-#[cfg(feature = "csv")]
-pub use write::write_text;
 #[cfg(feature = "parquet")]
-pub use write::{write_parquet, write_scores};
+pub use write::{ParquetWriter, write_parquet, write_scores};
+#[cfg(feature = "csv")]
+pub use write::{TextWriter, write_text};

@@ -3,11 +3,14 @@
 use crate::evidence::{Evidence, with_evidence};
 use crate::{Dataset, Error, Model, Result};
 use everytree_core::data::Table;
-use everytree_core::infer::{Drawn, Sampling};
+use everytree_core::infer::{Drawn, Sampling, seed_of};
 use std::sync::Arc;
 
-/// Most cells that are drawn at once.
+/// Most cells that are held.
 const MOST_CELLS: usize = 1 << 28;
+/// Most rows and cells of a portion.
+const PORTION: usize = 1 << 16;
+const PORTION_CELLS: usize = 1 << 23;
 
 /// Rows to be drawn from a model.
 ///
@@ -61,14 +64,66 @@ impl<'m> Sample<'m> {
     pub fn run_with_method(&self) -> Result<(Dataset, Drawn)> {
         let schema = self.model.schema();
         if self.rows.saturating_mul(schema.variables.len()) > MOST_CELLS {
-            let problem = format!("at most {MOST_CELLS} cells at once; draw some rows after the other");
+            let problem = format!("at most {MOST_CELLS} cells at once; take the rows portion by portion");
             return Err(Error::option("rows", self.rows, problem));
         }
-        let sampling = Sampling { seed: self.seed, ..Sampling::default() };
-        let inference = self.model.core().inference()?;
-        let (rows, drawn) = inference.sample(self.evidence.likelihoods(), self.rows, sampling)?;
         let mut table = Table::new(&schema.states());
-        rows.iter().for_each(|row| table.push(row));
+        let drawn = self.draw::<Error>(|rows| {
+            rows.iter().for_each(|row| table.push(row));
+            Ok(())
+        })?;
         Ok((Dataset::from_codes(Arc::clone(schema), table)?, drawn))
+    }
+
+    /// The same rows, portion by portion: there may be more than fit in memory.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// let mut rows = 0;
+    /// model.sample(200_000).for_each_portion(|portion| {
+    ///     rows += portion.rows();
+    ///     Ok::<(), everytree::Error>(())
+    /// })?;
+    /// assert_eq!(rows, 200_000);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn for_each_portion<E: From<Error>>(
+        &self,
+        mut take: impl FnMut(&Dataset) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Drawn, E> {
+        let schema = self.model.schema();
+        self.draw(|rows| {
+            let mut table = Table::new(&schema.states());
+            rows.iter().for_each(|row| table.push(row));
+            take(&Dataset::from_codes(Arc::clone(schema), table)?)
+        })
+    }
+
+    fn draw<E: From<Error>>(
+        &self,
+        mut take: impl FnMut(Vec<Vec<u16>>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<Drawn, E> {
+        let inference = self.model.core().inference().map_err(Error::from)?;
+        // A function of the columns alone, so that the same seed gives the same rows however they are asked for.
+        let most = (PORTION_CELLS / self.model.schema().variables.len().max(1)).clamp(1, PORTION);
+        let mut worst = Drawn::Exactly;
+        let mut portion = 0;
+        loop {
+            let done = portion * most;
+            let seed = if portion == 0 { self.seed } else { seed_of(self.seed, portion as u64) };
+            let sampling = Sampling { seed, ..Sampling::default() };
+            let count = most.min(self.rows - done);
+            let found = inference.sample(self.evidence.likelihoods(), count, sampling);
+            let (rows, drawn) = found.map_err(Error::from)?;
+            worst = worst.worse(drawn);
+            take(rows)?;
+            portion += 1;
+            if self.rows - done == count {
+                return Ok(worst);
+            }
+        }
     }
 }

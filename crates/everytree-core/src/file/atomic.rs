@@ -14,10 +14,10 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes to a temporary file beside `path`, then puts that in its place: whoever looks sees the old file or the new one, whole, even
 /// if this process dies. Nothing is put in place where `write` fails. What is not an ordinary file (a pipe, a device)
 /// is written to directly.
-pub fn write_through<E>(
+pub fn write_through<T, E>(
     path: &Path,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
-) -> io::Result<Result<(), E>> {
+    write: impl FnOnce(&mut (dyn Write + Send)) -> Result<T, E>,
+) -> io::Result<Result<T, E>> {
     let ordinary = fs::metadata(path).map_or(true, |metadata| metadata.is_file());
     if !ordinary {
         let mut file = BufWriter::new(File::options().write(true).open(path)?);
@@ -41,14 +41,15 @@ pub fn write_through<E>(
     }
     // Past the wrapper, whose errors name a file that nobody has heard of.
     let mut buffer = BufWriter::new(file.as_file());
-    if let Err(error) = write(&mut buffer) {
-        return Ok(Err(error));
-    }
+    let written = match write(&mut buffer) {
+        Ok(written) => written,
+        Err(error) => return Ok(Err(error)),
+    };
     buffer.flush()?;
     drop(buffer);
     file.as_file().sync_all()?;
     file.persist(&target).map_err(|error| error.error)?;
-    Ok(Ok(()))
+    Ok(Ok(written))
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub enum Drawn {
 
 impl Drawn {
     /// The one that is further from exact draws.
-    pub(super) fn worse(self, other: Self) -> Self {
+    pub fn worse(self, other: Self) -> Self {
         use Drawn::{Exactly, FromChains, FromPools};
         match (self, other) {
             (Exactly, how) | (how, Exactly) => how,

@@ -2,7 +2,7 @@
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
-use everytree_core::data::{Dataset, States, Variable};
+use everytree_core::data::{Dataset, Schema, States, Variable};
 use parquet::arrow::ArrowWriter;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -12,30 +12,53 @@ const GROUP: usize = 1 << 16;
 
 /// Writes truth values, numbers and texts as such, bins by their labels, and missing cells as nulls.
 pub fn write_parquet(out: &mut (dyn Write + Send), data: &Dataset) -> io::Result<()> {
-    let schema = data.schema();
-    let incomplete = !data.is_complete();
-    let field = |variable: &Variable| {
-        Field::new(&variable.name, kind(&variable.states), variable.missing || incomplete)
-    };
-    let fields: Vec<Field> = schema.variables.iter().map(field).collect();
-    let arrow = Arc::new(ArrowSchema::new(fields));
-    let mut writer = ArrowWriter::try_new(out, Arc::clone(&arrow), None).map_err(io::Error::other)?;
-    for first in (0..data.rows()).step_by(GROUP) {
-        let rows = first..(first + GROUP).min(data.rows());
-        let code = |row: usize, v: usize| match data.missing().of(row).contains(&v) {
-            true => usize::MAX,
-            false => data.table().get(row, v),
+    let mut writer = ParquetWriter::new(out, data.schema(), !data.is_complete())?;
+    writer.write(data)?;
+    writer.finish()
+}
+
+/// The same for rows that come in portions.
+pub struct ParquetWriter<'a> {
+    arrow: Arc<ArrowSchema>,
+    writer: ArrowWriter<&'a mut (dyn Write + Send)>,
+}
+
+impl<'a> ParquetWriter<'a> {
+    /// Of such columns; cells that are no state may be missing where rows are `incomplete`.
+    pub fn new(out: &'a mut (dyn Write + Send), schema: &Schema, incomplete: bool) -> io::Result<Self> {
+        let field = |variable: &Variable| {
+            Field::new(&variable.name, kind(&variable.states), variable.missing || incomplete)
         };
-        let columns: Vec<ArrayRef> = (0..data.columns())
-            .map(|v| {
-                column(&schema.variables[v], &rows.clone().map(|row| code(row, v)).collect::<Vec<usize>>())
-            })
-            .collect();
-        let batch = RecordBatch::try_new(Arc::clone(&arrow), columns).map_err(io::Error::other)?;
-        writer.write(&batch).map_err(io::Error::other)?;
+        let fields: Vec<Field> = schema.variables.iter().map(field).collect();
+        let arrow = Arc::new(ArrowSchema::new(fields));
+        let writer = ArrowWriter::try_new(out, Arc::clone(&arrow), None).map_err(io::Error::other)?;
+        Ok(Self { arrow, writer })
     }
-    writer.close().map_err(io::Error::other)?;
-    Ok(())
+
+    /// Writes rows with these columns.
+    pub fn write(&mut self, data: &Dataset) -> io::Result<()> {
+        for first in (0..data.rows()).step_by(GROUP) {
+            let rows = first..(first + GROUP).min(data.rows());
+            let code = |row: usize, v: usize| match data.missing().of(row).contains(&v) {
+                true => usize::MAX,
+                false => data.table().get(row, v),
+            };
+            let codes = |v: usize| rows.clone().map(|row| code(row, v)).collect::<Vec<usize>>();
+            let variables = data.schema().variables.iter().enumerate();
+            let columns: Vec<ArrayRef> = variables.map(|(v, variable)| column(variable, &codes(v))).collect();
+            let batch = RecordBatch::try_new(Arc::clone(&self.arrow), columns).map_err(io::Error::other)?;
+            self.writer.write(&batch).map_err(io::Error::other)?;
+            // What is written is not held until there is enough for a larger group.
+            self.writer.flush().map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// Without this, there is no file.
+    pub fn finish(self) -> io::Result<()> {
+        self.writer.close().map_err(io::Error::other)?;
+        Ok(())
+    }
 }
 
 /// Writes log-likelihoods of rows, with their errors or without, as they come.
