@@ -6,6 +6,7 @@ mod datasets;
 mod fits;
 mod fitted;
 mod init;
+mod memory;
 mod questions;
 mod scaling;
 mod table1;
@@ -32,6 +33,7 @@ enum Command {
     Questions(questions::Questions),
     Init(init::Init),
     Scaling(scaling::Scaling),
+    Memory(memory::Memory),
 }
 
 fn main() -> Result<()> {
@@ -44,5 +46,6 @@ fn main() -> Result<()> {
         Command::Questions(command) => command.run(),
         Command::Init(command) => command.run(),
         Command::Scaling(command) => command.run(),
+        Command::Memory(command) => command.run(),
     }
 }

@@ -10,7 +10,7 @@ use crate::tables::{Sources, Tables};
 use anyhow::{Result, bail};
 use clap::Args;
 use everytree::{
-    Dataset, DeviceChoice, Epoch, ErrorCode, Fit, FitRows, Fitted, Model, Observer, Stopped, count,
+    Dataset, DeviceChoice, Epoch, ErrorCode, Fit, FitRows, Fitted, Model, Observer, Stopped, Work, count,
 };
 use everytree_core::model::{Family, Preset, Trees};
 use serde_json::{Value, json};
@@ -250,6 +250,7 @@ fn line(family: &str, fit: &Fit, rows: &Rows, progress: &mut Progress) -> Result
         return Ok(None);
     }
     let compared = rows.test.as_ref().unwrap_or(&rows.valid);
+    model.check_memory(Work::Score)?;
     let inference = model.file().model.inference()?;
     let mut log_p = Vec::new();
     let mut fastest = f64::INFINITY;

@@ -3,7 +3,7 @@
 use crate::Outcome;
 use anyhow::Result;
 use clap::Args;
-use everytree::{Edge, Model, Schema, Variable, count, plural, yes_or_no};
+use everytree::{Edge, Model, Schema, Variable, Work, count, plural, yes_or_no};
 use everytree_core::blocks::Block;
 use everytree_core::file::Provenance;
 use everytree_core::model::{
@@ -44,6 +44,7 @@ pub fn edge_json(edge: &Edge) -> Value {
 impl Inspect {
     pub fn run(self) -> Result<Outcome> {
         let model = Model::load(&self.model)?;
+        model.check_memory(Work::Look)?;
         let mut edges = model.edges()?;
         let all = edges.len();
         if !self.edges {

@@ -45,6 +45,10 @@ use std::ffi::OsString;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// Memory that may be used (500MB, 8GB). What would take more is refused before it begins. Default: 80 % of what the machine
+    /// or its container has.
+    #[arg(long, global = true, value_name = "SIZE", value_parser = everytree_core::memory::parse, help_heading = "Limits")]
+    memory: Option<u64>,
 }
 
 #[derive(Subcommand)]
@@ -95,7 +99,12 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
 /// Runs the command with these arguments (the first is the name of the program), and returns its exit code.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let command = match Arguments::try_parse_from(arguments) {
-        Ok(arguments) => arguments.command,
+        Ok(arguments) => {
+            if let Some(bytes) = arguments.memory {
+                everytree::set_memory_limit(bytes);
+            }
+            arguments.command
+        }
         Err(error) => {
             // Help and version are no errors. If nobody listens, that is none either.
             let _ = error.print();

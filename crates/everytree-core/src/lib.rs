@@ -46,6 +46,7 @@ pub mod file;
 pub mod forest;
 pub mod infer;
 pub mod learn;
+pub mod memory;
 pub mod model;
 pub mod spanning;
 mod util;

@@ -1,7 +1,7 @@
 //! What went wrong, as an exception.
 
 use everytree::{Error, ErrorCode, Spelling, spelled};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,6 +15,7 @@ pub fn exception(error: Error) -> PyErr {
     let class = match error.code() {
         ErrorCode::UnknownColumn => "UnknownColumn",
         ErrorCode::ImpossibleEvidence => "ImpossibleEvidence",
+        ErrorCode::Memory => return PyMemoryError::new_err(text),
         ErrorCode::Io => return system(&error, text),
         _ => return PyValueError::new_err(text),
     };

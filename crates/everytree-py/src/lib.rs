@@ -24,6 +24,23 @@ fn families() -> PyResult<Vec<(&'static str, &'static str)>> {
     errors::guarded(|| Ok(everytree::families().collect()))
 }
 
+/// Bytes that may be used.
+#[pyfunction]
+fn memory_limit() -> PyResult<u64> {
+    errors::guarded(|| Ok(everytree::memory_limit()))
+}
+
+/// Says how many bytes may be used: a number, or words such as `8GB`.
+#[pyfunction]
+fn set_memory_limit(size: &str) -> PyResult<()> {
+    errors::guarded(|| {
+        let problem =
+            |problem: String| pyo3::exceptions::PyValueError::new_err(format!("{size:?}: {problem}"));
+        everytree::set_memory_limit(everytree_core::memory::parse(size).map_err(problem)?);
+        Ok(())
+    })
+}
+
 /// A mistake, for tests: here, or on the thread that does the work.
 #[cfg(feature = "toy-family")]
 #[pyfunction]
@@ -42,6 +59,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(families, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
+    module.add_function(wrap_pyfunction!(set_memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     Ok(())
 }

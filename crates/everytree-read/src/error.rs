@@ -49,6 +49,9 @@ pub enum Problem {
     /// Names and nothing else.
     #[error("there is a header but no row below it")]
     NoRows,
+    /// More than may be used.
+    #[error(transparent)]
+    Memory(#[from] everytree_core::memory::TooMuchMemory),
     /// A table in memory that has columns and nothing else.
     #[error("there is no row")]
     NoRowsAtAll,

@@ -5,6 +5,7 @@ use crate::frame::Source;
 use crate::sheet::{Header, ReadSettings, Sheet};
 use everytree_core::data::scan::{Notice, Scan, ScanSettings};
 use everytree_core::data::{Cell, Dataset, DatasetError, Encoded, Encoder, Missing, Schema, Table};
+use everytree_core::memory;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -321,6 +322,11 @@ pub fn read_dataset<'a>(
     let mut table = Table::new(&schema.states());
     let mut missing = Missing::default();
     let facts = for_each_row(source, schema, read, rules, &mut |row| {
+        // Room doubles when it is used up.
+        if table.rows().is_power_of_two() {
+            let need = 3 * (table.rows() * row.codes.len() * size_of::<u16>()) as u64;
+            memory::check("the rows of this table", need)?;
+        }
         missing.push(table.rows(), row.unobserved.to_vec());
         table.push(row.codes);
         Ok(())

@@ -78,7 +78,7 @@ impl Scoring<'_> {
         self.check()?;
         let schema = self.model().schema();
         let target = column(schema, target)?;
-        let inference = &self.model().core().inference()?;
+        let inference = &self.model().inference()?;
         let variable = &schema.variables[target];
         let states = if self.takes_missing_as_state() { variable.len() } else { variable.states.len() };
         let mut incomplete = 0;
@@ -162,7 +162,7 @@ impl Scoring<'_> {
     ) -> Result<Streamed> {
         self.check()?;
         let schema = self.model().schema();
-        let inference = &self.model().core().inference()?;
+        let inference = &self.model().inference()?;
         let mut incomplete = 0;
         let n = schema.variables.len();
         let facts = self.chunks(table.into(), Scoring::chunk_size(), &mut |chunk| {

@@ -4,9 +4,10 @@ use crate::spelling::{Spelling, spelled};
 use everytree_core::blocks::BlocksError;
 use everytree_core::data::DatasetError;
 use everytree_core::data::scan::ScanError;
-use everytree_core::file::FileError;
+use everytree_core::file::{ContentError, FileError};
 use everytree_core::infer::{EvidenceError, InferError};
 use everytree_core::learn::{LearnError, SourceError};
+use everytree_core::memory::TooMuchMemory;
 use everytree_core::model::{ModelError, SettingsError, UnknownFamily};
 use everytree_read::{Problem, ReadError};
 use std::fmt;
@@ -82,8 +83,10 @@ pub enum ErrorCode {
     MissingValue,
     /// Evidence that no row has.
     ImpossibleEvidence,
-    /// Too much to enumerate, or to keep in memory.
+    /// Too much to enumerate.
     TooLarge,
+    /// More memory than may be used.
+    Memory,
     /// A GPU that is not there, or failed.
     Device,
     /// Numbers that are not finite any more.
@@ -107,6 +110,7 @@ impl ErrorCode {
             Self::MissingValue => "missing-value",
             Self::ImpossibleEvidence => "impossible-evidence",
             Self::TooLarge => "too-large",
+            Self::Memory => "memory",
             Self::Device => "device",
             Self::Numeric => "numeric",
             Self::Stopped => "stopped",
@@ -135,6 +139,8 @@ pub(crate) enum Kind {
     GivenTwice { column: String },
     #[error("{0}")]
     Schemas(String),
+    #[error("{0}{1}")]
+    Memory(TooMuchMemory, &'static str),
     #[error("the block of column {column:?}: {error}")]
     Blocks { column: String, error: BlocksError },
     #[error("its observed cells are impossible under this model: nothing can be said of the others")]
@@ -214,9 +220,11 @@ impl Error {
             }
             Kind::ImpossibleRow => ErrorCode::ImpossibleEvidence,
             Kind::NoModel | Kind::Interrupted(_) => ErrorCode::Stopped,
+            Kind::Memory(..) => ErrorCode::Memory,
             Kind::Device(_) => ErrorCode::Device,
             Kind::Unsupported(_) => ErrorCode::Unsupported,
             Kind::Write { .. } | Kind::Sink(_) | Kind::File(FileError::Io { .. }) => ErrorCode::Io,
+            Kind::File(FileError::Content { what: ContentError::TooMuch(_), .. }) => ErrorCode::Memory,
             Kind::File(_) => ErrorCode::InvalidFile,
             Kind::Infer(error) => infer_code(error),
             Kind::Learn(error) => learn_code(error),
@@ -353,6 +361,7 @@ fn learn_code(error: &LearnError) -> ErrorCode {
         LearnError::Settings(_) | LearnError::NoClosedForm | LearnError::WeightedMissing => {
             ErrorCode::InvalidOption
         }
+        LearnError::Memory(_) => ErrorCode::Memory,
         LearnError::NotFinite { .. } | LearnError::ValidationNotFinite { .. } => ErrorCode::Numeric,
         LearnError::Model(ModelError::Forest(everytree_core::forest::ForestError::Device(_))) => {
             ErrorCode::Device
@@ -364,6 +373,7 @@ fn learn_code(error: &LearnError) -> ErrorCode {
 fn read_code(problem: &Problem) -> ErrorCode {
     match problem {
         Problem::Io(_) | Problem::Directory | Problem::Pipe => ErrorCode::Io,
+        Problem::Memory(_) => ErrorCode::Memory,
         Problem::MissingColumn { .. } => ErrorCode::UnknownColumn,
         Problem::Unknown { .. } => ErrorCode::UnknownValue,
         Problem::Unobserved { .. } => ErrorCode::MissingValue,

@@ -3,7 +3,7 @@
 use crate::error::{Interrupted, Kind};
 use crate::input::Input;
 use crate::score::Unknown;
-use crate::{Dataset, Error, Model, Result};
+use crate::{Dataset, Error, Model, Result, Work};
 use everytree_core::data::{Missing, Schema, States, Table, Variable};
 use everytree_core::infer::{Effort, Estimate, Evidence, InferError, Inference, Sampling, Search, seed_of};
 use everytree_read::{CellRules, ReadSettings};
@@ -251,7 +251,7 @@ impl<'a> Imputation<'a> {
     /// What fills the missing cells of a table.
     pub fn cells<'t>(&self, table: impl Into<Input<'t>>) -> Result<ImputedCells> {
         let (table, schema) = (table.into(), self.model.schema());
-        let inference = self.model.core().inference()?;
+        let inference = self.model.inference_for(Work::Score)?;
         let mut found = self.incomplete_rows(table)?;
         let cells: Result<Vec<Vec<ImputedCell>>> = found
             .0

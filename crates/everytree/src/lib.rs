@@ -47,6 +47,7 @@ mod evidence;
 mod fit;
 mod impute;
 mod input;
+mod memory;
 mod model;
 mod most_probable;
 mod query;
@@ -75,6 +76,7 @@ pub use fit::{
 };
 pub use impute::{Imputation, ImputeMethod, ImputedCell, ImputedCells};
 pub use input::Input;
+pub use memory::{Work, memory_limit, set_memory_limit};
 pub use model::{Figures, Model};
 pub use most_probable::{MostProbable, ProbableRow};
 pub use query::{Answer, EdgeAnswer, Query, ValueAnswer};

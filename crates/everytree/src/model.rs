@@ -235,7 +235,7 @@ impl Model {
 
     /// The logarithm of the probability of evidence.
     pub fn log_evidence(&self, evidence: &Evidence<'_>) -> Result<Estimate> {
-        let inference = self.core().inference()?;
+        let inference = self.inference()?;
         Ok(inference.log_evidence(evidence.likelihoods(), Effort::default().of(&[])?)?)
     }
 
@@ -321,7 +321,7 @@ impl Figures<'_> {
 
     /// The entropy, in nats.
     pub fn entropy(&self) -> Result<Estimate> {
-        Ok(self.model.core().inference()?.entropy(self.effort.of(&[])?)?)
+        Ok(self.model.inference()?.entropy(self.effort.of(&[])?)?)
     }
 
     /// The mutual information of two columns, in nats.
@@ -333,20 +333,20 @@ impl Figures<'_> {
                 format!("mutual information of {one:?} with itself: two different columns are needed");
             return Err(Kind::Schemas(problem).into());
         }
-        Ok(self.model.core().inference()?.mutual_information(u, v, self.effort.of(&[])?)?)
+        Ok(self.model.inference()?.mutual_information(u, v, self.effort.of(&[])?)?)
     }
 
     /// The Kullback–Leibler divergence to another model with the same columns, in nats.
     pub fn divergence(&self, other: &Model) -> Result<Estimate> {
         let places = same_columns(self.model.schema(), other.schema())?;
         let translate = |row: &[u16]| -> Vec<u16> { places.iter().map(|&place| row[place]).collect() };
-        let inference = self.model.core().inference()?;
-        Ok(inference.divergence(&other.core().inference()?, &translate, self.effort.of(&[])?)?)
+        let inference = self.model.inference()?;
+        Ok(inference.divergence(&other.inference()?, &translate, self.effort.of(&[])?)?)
     }
 
     /// The probability of evidence.
     pub fn probability(&self, evidence: &Evidence<'_>) -> Result<Estimate> {
-        let inference = self.model.core().inference()?;
+        let inference = self.model.inference()?;
         match inference.log_evidence(evidence.likelihoods(), self.effort.of(&[])?) {
             // The error of a probability is that of its logarithm times itself.
             Ok(log) => {

@@ -141,7 +141,7 @@ impl<'m> MostProbable<'m> {
         };
         let search = Search { trees: self.trees, seed: self.seed, ..Search::default() };
         let go_on = self.progress.unwrap_or(&|_| true);
-        let found = self.model.core().inference()?.most_probable_with(&known, self.rows, search, go_on)?;
+        let found = self.model.inference()?.most_probable_with(&known, self.rows, search, go_on)?;
         let row = |found: everytree_core::infer::MostProbable| ProbableRow {
             codes: found.row,
             log_p: found.log_p,

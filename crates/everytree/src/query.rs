@@ -173,7 +173,7 @@ impl<'m> Query<'m> {
         let mut variables: Vec<usize> = targets.iter().map(|target| target.variable).collect();
         variables.dedup();
         let effort = self.effort.of(&variables)?;
-        let inference = model.core().inference()?;
+        let inference = model.inference()?;
         let found = inference.posterior(self.evidence.likelihoods(), self.method, effort)?;
         let edges = match self.edges {
             true => {

@@ -106,7 +106,7 @@ impl<'m> Sample<'m> {
         &self,
         mut take: impl FnMut(Vec<Vec<u16>>) -> std::result::Result<(), E>,
     ) -> std::result::Result<Drawn, E> {
-        let inference = self.model.core().inference().map_err(Error::from)?;
+        let inference = self.model.inference()?;
         // A function of the columns alone, so that the same seed gives the same rows however they are asked for.
         let most = (PORTION_CELLS / self.model.schema().variables.len().max(1)).clamp(1, PORTION);
         let mut worst = Drawn::Exactly;

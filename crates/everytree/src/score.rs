@@ -4,7 +4,7 @@ use crate::device::{Device, DeviceChoice, Scorer};
 use crate::error::Interrupted;
 use crate::input::Input;
 use crate::model::Effort;
-use crate::{Dataset, Model, Result};
+use crate::{Dataset, Model, Result, Work};
 use everytree_core::data::Table;
 use everytree_core::infer::{self, Estimate, Evidence, InferError, Inference, seed_of};
 use everytree_read::{CellRules, FileFacts, ReadSettings, Row};
@@ -302,7 +302,7 @@ impl<'a> Scoring<'a> {
         };
         let device = Device::find(choice, self.model.schema().variables.len(), &note)?;
         let scorer = Scorer::new(&device, self.model.core(), note)?;
-        let inference = self.model.core().inference()?;
+        let inference = self.model.inference_for(Work::Score)?;
         let mut incomplete = 0;
         let at_once = if scorer.is_on_device() { DEVICE_CHUNK } else { CHUNK };
         let facts = self.chunks(table.into(), at_once, &mut |chunk| {

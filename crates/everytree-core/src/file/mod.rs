@@ -14,6 +14,7 @@ pub use atomic::{write_atomically, write_through};
 pub use checkpoint::Checkpoint;
 pub use model::{Evaluated, FORMAT, ModelFile, Provenance, Results, TableFacts};
 
+use crate::memory::TooMuchMemory;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -87,6 +88,9 @@ pub enum ContentError {
         /// How many.
         found: usize,
     },
+    /// More than may be used.
+    #[error(transparent)]
+    TooMuch(#[from] TooMuchMemory),
     /// There is no room for it.
     #[error("a list of {bytes} bytes does not fit in memory")]
     Memory {

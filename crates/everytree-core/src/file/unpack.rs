@@ -3,6 +3,7 @@
 
 use super::pack::{CHECKSUM, CHECKSUM_BYTES, KEY, LENGTH, MAX_HEADER};
 use super::{ContentError, FileError};
+use crate::memory;
 use crc32fast::Hasher;
 use safetensors::Dtype;
 use safetensors::tensor::Metadata;
@@ -92,6 +93,8 @@ impl<'a> Unpacked<'a> {
         if size != expected {
             return Err(broken(format!("{size} bytes where its header speaks of {expected}")));
         }
+        // Read once, into the memory where it stays, and a little more.
+        memory::check("this model", size.saturating_add(size / 2))?;
         let description = header.metadata().as_ref().and_then(|all| all.get(KEY)).cloned();
         let description = description.ok_or(ContentError::Foreign)?;
         if header.info(CHECKSUM).is_some() {

@@ -9,6 +9,7 @@ use crate::spanning::{Kind, Level, sum_forests};
 use crate::util::Pool;
 use rayon::prelude::*;
 use std::f64::consts::LN_2;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sums forests on the CPU, in precision `T`, on the threads of the current rayon pool.
@@ -24,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// traffic; in the measurements of `docs/performance.md` it is faster at every size, from hardly to by a third.
 ///
 /// Besides, every thread at work has two more matrices (`2N²` numbers a row in flight) and two sums over pairs of states
-/// (`2S²` numbers for S states in all); prepared tables take `S²` numbers and `8S²` bytes, counts `8S²` bytes.
+/// (`2S²` numbers for S states in all); prepared tables take `S²` numbers (and keep the `8S²` bytes of the tables they were made of), counts `8S²` bytes.
 #[derive(Clone, Debug)]
 pub struct Cpu<T> {
     level: Level,
@@ -70,7 +71,7 @@ pub struct Prepared<T: Precision> {
     pub(crate) rates: Vec<T>,
     pub(crate) kernel: Kernel<T>,
     /// The rates as they were given.
-    exact: Vec<f64>,
+    exact: Arc<Vec<f64>>,
     /// Two factors that together scale them.
     scale: (f64, f64),
     /// What the scale takes from every log F.
@@ -183,7 +184,7 @@ impl<T: Precision> Backend for Cpu<T> {
             binary: (0..n).map(|v| tables.states(v) == 2).collect(),
             rates: tables.rates().iter().map(|&rate| T::from_f64(rate * a * b)).collect(),
             kernel: Kernel::new(tables.kind(), n, self.level, None),
-            exact: tables.rates().to_vec(),
+            exact: tables.shared_rates(),
             scale: (a, b),
             number: PREPARED.fetch_add(1, Ordering::Relaxed),
             log_scale: (tables.kind().indices(n) - 1) as f64 * f64::from(exponent) * LN_2,

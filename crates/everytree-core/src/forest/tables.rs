@@ -4,6 +4,7 @@ use super::ForestError;
 use crate::data::MAX_STATES;
 use crate::spanning::{Kind, exponent_of, scales};
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// The rate of every pair of states of every pair of variables: one square matrix over *all states of all variables*.
 ///
@@ -18,7 +19,8 @@ use rayon::prelude::*;
 pub struct Tables {
     kind: Kind,
     offsets: Vec<usize>,
-    rates: Vec<f64>,
+    /// Shared with what was prepared of them, until they change.
+    rates: Arc<Vec<f64>>,
 }
 
 impl Tables {
@@ -49,7 +51,7 @@ impl Tables {
     pub fn zeros(kind: Kind, states: &[usize]) -> Result<Self, ForestError> {
         let offsets = Self::offsets_of(states)?;
         let total = offsets[states.len()];
-        Ok(Self { kind, offsets, rates: vec![0.0; total * total] })
+        Ok(Self { kind, offsets, rates: Arc::new(vec![0.0; total * total]) })
     }
 
     /// Fills the tables from `rate(v, a, u, b)`: variable v in state a towards variable u in state b. Undirected: asked
@@ -87,7 +89,7 @@ impl Tables {
     fn lines(&mut self) -> Vec<Line<'_>> {
         let offsets = &self.offsets[..];
         let total = offsets[offsets.len() - 1];
-        let mut rest = &mut self.rates[..];
+        let mut rest = &mut Arc::make_mut(&mut self.rates)[..];
         let mut lines = Vec::with_capacity(offsets.len() - 1);
         for v in 0..offsets.len() - 1 {
             let (rates, tail) = rest.split_at_mut((offsets[v + 1] - offsets[v]) * total);
@@ -133,6 +135,11 @@ impl Tables {
         &self.rates
     }
 
+    /// The same, to keep.
+    pub(super) fn shared_rates(&self) -> Arc<Vec<f64>> {
+        Arc::clone(&self.rates)
+    }
+
     /// Takes over the rates of other tables, on all cores.
     ///
     /// # Panics
@@ -140,7 +147,7 @@ impl Tables {
     pub fn copy_from(&mut self, others: &Tables) {
         assert!(self.kind == others.kind && self.offsets == others.offsets, "tables of another shape");
         const SOME: usize = 1 << 15;
-        self.rates
+        Arc::make_mut(&mut self.rates)
             .par_chunks_mut(SOME)
             .zip(others.rates.par_chunks(SOME))
             .for_each(|(to, from)| to.copy_from_slice(from));

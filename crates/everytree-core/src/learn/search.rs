@@ -8,7 +8,10 @@ use super::filled::Filled;
 use super::source::Datasets;
 use super::state::{Data, Ended, Epoch, LearnError, Observer, Progress, State};
 use crate::blocks::Blocks;
-use crate::model::{Component, HowMany, LEAST_GAIN, Mixture, Model, ModelError, Settings, Start};
+use crate::memory::{self, TooMuchMemory};
+use crate::model::{
+    Component, Footprint, HowMany, LEAST_GAIN, Mixture, Model, ModelError, Settings, Start, footprint_of_rows,
+};
 use crate::util::{Hurry, Stop};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -203,6 +206,7 @@ impl Search {
                 Some(running) => (running, false),
                 None => match self.plan.next(&self.results) {
                     Some(trial) => {
+                        self.check_memory(trial, data, settings)?;
                         let stop = || observer.stop();
                         let hurry = Hurry::new(&stop);
                         (self.begin(trial, data, &|| hurry.asked())?, hurry.was_cut())
@@ -249,6 +253,25 @@ impl Search {
             }
             self.finish(running)?;
         }
+    }
+
+    /// Is there room for a fit?
+    fn check_memory(
+        &self,
+        trial: Trial,
+        data: Datasets<'_>,
+        settings: &Settings,
+    ) -> Result<(), TooMuchMemory> {
+        let states = data.train.schema().states();
+        let rows = data.train.rows() + data.valid.rows();
+        let (family, shape) = (self.plan.start.family, self.plan.start.shape(trial.hidden));
+        let batch = settings.batch_size.min(data.train.rows());
+        let need = Footprint::of(family, &shape, &states, trial.components, batch).learning;
+        let what = match trial.components {
+            1 => "learning this model".to_owned(),
+            components => format!("learning {components} components"),
+        };
+        memory::check(what, need.saturating_add(footprint_of_rows(&states, rows)))
     }
 
     fn begin(&self, trial: Trial, data: Datasets<'_>, stop: Stop<'_>) -> Result<Running, LearnError> {

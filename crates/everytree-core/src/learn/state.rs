@@ -7,6 +7,7 @@ use super::evaluate::evaluate_until;
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::data::Unique;
+use crate::memory::TooMuchMemory;
 use crate::model::{
     Learnable, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates, within_range,
 };
@@ -158,6 +159,9 @@ pub enum LearnError {
         "rows with cells that were not observed cannot have weights; take missing cells as a state (`missing = category`)"
     )]
     WeightedMissing,
+    /// A model that would not fit.
+    #[error(transparent)]
+    Memory(#[from] TooMuchMemory),
     /// No rows.
     #[error("there are no rows to {0}")]
     NoRows(&'static str),

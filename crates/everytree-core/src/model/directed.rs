@@ -14,6 +14,7 @@
 //! variable are nothing, and zero.)
 
 use super::family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
+use super::inference::{Fork, prepared};
 use super::settings::{AUTO, HowMany, MANY_VARIABLES, Optimiser};
 use super::{
     ComponentInference, Learnable, ModelError, PairCounts, ParamsView, Regularisation, Settings, UnseenStates,
@@ -24,6 +25,7 @@ use crate::spanning::{Elimination, Kind};
 use crate::util::{log_sum, mutual_information, offsets, standard_normals};
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Weights of pairs that tell nothing about each other at the start, as mutual information in nats.
 const LEAST_INFORMATION: f64 = 1e-7;
@@ -47,13 +49,14 @@ pub struct Directed {
 /// A [`Directed`] ready for a backend.
 pub struct DirectedReady<B: Backend> {
     pub(super) tables: Tables,
-    prepared: B::Prepared,
+    /// Nothing while tables are made anew.
+    prepared: Option<Arc<B::Prepared>>,
     trace: B::Trace,
     log_prior: f64,
     /// How probable every parent is before any data; on the diagonal: to be a root.
     prior: Vec<f64>,
     /// Probabilities, where the logits lie.
-    p: Vec<f64>,
+    p: Arc<Vec<f64>>,
 }
 
 /// Expected counts of parents by states.
@@ -71,6 +74,19 @@ impl DirectedStats {
     /// The weight of rows in which u is the parent of v; `u = v`: in which v is a root.
     pub fn parent(&self, v: usize, u: usize) -> f64 {
         self.counts.edge(v, u)
+    }
+}
+
+impl<B: Backend> Fork<B> for DirectedReady<B> {
+    fn fork(&self, backend: &B) -> Self {
+        Self {
+            tables: self.tables.clone(),
+            prepared: self.prepared.clone(),
+            trace: backend.trace(),
+            log_prior: self.log_prior,
+            prior: self.prior.clone(),
+            p: Arc::clone(&self.p),
+        }
     }
 }
 
@@ -324,8 +340,8 @@ impl Learnable for Directed {
     fn ready<B: Backend>(&self, backend: &B) -> Result<DirectedReady<B>, ModelError> {
         let tables = Tables::zeros(Kind::Directed, &self.states)?;
         let mut ready = DirectedReady {
-            prepared: backend.prepare(&tables),
-            p: vec![0.0; tables.rates().len()],
+            prepared: None,
+            p: Arc::new(vec![0.0; tables.rates().len()]),
             tables,
             trace: backend.trace(),
             log_prior: 0.0,
@@ -344,7 +360,10 @@ impl Learnable for Directed {
             return Err(ModelError::NoTree);
         }
         (ready.log_prior, ready.prior) = (log_prior, prior);
+        // Not held twice.
+        ready.prepared = None;
         let DirectedReady { tables, p, .. } = ready;
+        let p = &mut Arc::make_mut(p)[..];
         p.copy_from_slice(&self.parameters[n * n..]);
         self.softmax(p);
         tables.fill(|v, line| {
@@ -360,7 +379,7 @@ impl Learnable for Directed {
                 }
             }
         })?;
-        ready.prepared = backend.prepare(&ready.tables);
+        ready.prepared = Some(Arc::new(backend.prepare(&ready.tables)));
         Ok(())
     }
 
@@ -371,7 +390,7 @@ impl Learnable for Directed {
         codes: Codes<'_>,
         out: &mut [f64],
     ) -> Result<(), ModelError> {
-        backend.forward(&ready.prepared, codes, &mut ready.trace, out)?;
+        backend.forward(prepared(&ready.prepared)?, codes, &mut ready.trace, out)?;
         out.iter_mut().for_each(|log| *log -= ready.log_prior);
         Ok(())
     }
@@ -388,7 +407,7 @@ impl Learnable for Directed {
         weights: &[f64],
         stats: &mut DirectedStats,
     ) -> Result<(), ModelError> {
-        backend.backward(&ready.prepared, &mut ready.trace, weights, &mut stats.counts)?;
+        backend.backward(prepared(&ready.prepared)?, &mut ready.trace, weights, &mut stats.counts)?;
         stats.total += weights.iter().sum::<f64>();
         Ok(())
     }

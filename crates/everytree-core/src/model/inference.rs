@@ -4,20 +4,34 @@ use super::moat::ratios_of;
 use super::pair::Margin;
 use super::{Density, Directed, Learnable, Moat, ModelError, TreeModel, TreeTables};
 use crate::data::Codes;
-use crate::forest::{Cpu, Tables};
+use crate::forest::{Backend, Cpu, ForestError, Tables};
 use crate::spanning::Kind;
 use crate::util::triangle::{mirror, pair as edge};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// A mixture of all trees ready for inference.
 pub struct AllTrees<'a, M: Learnable> {
     model: &'a M,
     backend: Cpu<f64>,
-    ready: Mutex<Vec<M::Ready<Cpu<f64>>>>,
+    /// Tables, shared by all who ask at the same time.
+    ready: M::Ready<Cpu<f64>>,
+    /// What they work with.
+    forks: Mutex<Vec<M::Ready<Cpu<f64>>>>,
     tables: TreeTables,
     weights: Vec<f64>,
     /// Rates given a row are weights times these.
     factors: Tables,
+}
+
+/// Something ready for a backend that another thread can use too: tables are shared, places to work in are not.
+pub(super) trait Fork<B: Backend> {
+    fn fork(&self, backend: &B) -> Self;
+}
+
+/// Tables that are prepared.
+pub(super) fn prepared<P>(prepared: &Option<Arc<P>>) -> Result<&P, ModelError> {
+    let unready = ForestError::OtherTables { what: "a model that has not been made ready" };
+    Ok(prepared.as_deref().ok_or(unready)?)
 }
 
 fn backend() -> Cpu<f64> {
@@ -40,7 +54,7 @@ impl Moat {
         // P(b | a) = P(b) z(a, b)
         let tables =
             TreeTables::build(&self.states, |u, a, v, b| p[v][b] * factors.get(v, b, u, a), |v, b| p[v][b]);
-        Ok(AllTrees { model: self, backend, ready: Mutex::new(vec![ready]), tables, weights, factors })
+        Ok(AllTrees { model: self, backend, ready, forks: Mutex::default(), tables, weights, factors })
     }
 
     /// The ratio of one pair of states where the weight of the edge is zero.
@@ -61,7 +75,7 @@ impl Directed {
         let given = |u: usize, a: usize, v: usize, b: usize| factors.get(v, b, u, a);
         let tables = TreeTables::build(self.states(), given, |v, b| factors.get(v, b, v, b));
         let weights = self.weights();
-        Ok(AllTrees { model: self, backend, ready: Mutex::new(vec![ready]), tables, weights, factors })
+        Ok(AllTrees { model: self, backend, ready, forks: Mutex::default(), tables, weights, factors })
     }
 }
 
@@ -73,7 +87,10 @@ pub enum ComponentInference<'a> {
     OneTree(Box<TreeModel>),
 }
 
-impl<M: Learnable> Density for AllTrees<'_, M> {
+impl<M: Learnable> Density for AllTrees<'_, M>
+where
+    M::Ready<Cpu<f64>>: Fork<Cpu<f64>>,
+{
     fn states(&self) -> &[usize] {
         self.model.states()
     }
@@ -116,14 +133,11 @@ impl<M: Learnable> Density for AllTrees<'_, M> {
     }
 
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
-        // Whoever asks at the same time gets a copy of their own.
-        let spare = self.ready.lock().expect("nobody fails while holding it").pop();
-        let mut ready = match spare {
-            Some(ready) => ready,
-            None => self.model.ready(&self.backend)?,
-        };
+        // Whoever asks at the same time has a place of their own to work in.
+        let spare = self.forks.lock().expect("nobody fails while holding it").pop();
+        let mut ready = spare.unwrap_or_else(|| self.ready.fork(&self.backend));
         let done = self.model.log_likelihood(&self.backend, &mut ready, codes, out);
-        self.ready.lock().expect("nobody fails while holding it").push(ready);
+        self.forks.lock().expect("nobody fails while holding it").push(ready);
         done
     }
 }

@@ -10,6 +10,7 @@
 //! tables, pair by pair in the order of the weights.
 
 use super::family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
+use super::inference::{Fork, prepared};
 use super::pair::{Margin, lambda, sinkhorn};
 use super::{ComponentInference, Learnable, ModelError, PairCounts, ParamsView, Settings, UnseenStates};
 use crate::data::Codes;
@@ -21,6 +22,7 @@ use crate::util::{mutual_information, standard_normals};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// How the joint table of two variables is parameterised.
 ///
@@ -396,13 +398,28 @@ fn check_probabilities(p: &[f64], expected: f64, what: impl Fn() -> String) -> R
 pub struct MoatReady<B: Backend> {
     pub(super) margins: Vec<Margin>,
     pub(super) tables: Tables,
-    prepared: B::Prepared,
+    /// Nothing while tables are made anew.
+    prepared: Option<Arc<B::Prepared>>,
     trace: B::Trace,
     /// Joint tables by scaling, where the parameters of pairs lie; else empty.
-    joints: Vec<f64>,
+    joints: Arc<Vec<f64>>,
     log_prior: f64,
     /// The probability of every edge, before any data.
     prior: Vec<f64>,
+}
+
+impl<B: Backend> Fork<B> for MoatReady<B> {
+    fn fork(&self, backend: &B) -> Self {
+        Self {
+            margins: self.margins.clone(),
+            tables: self.tables.clone(),
+            prepared: self.prepared.clone(),
+            trace: backend.trace(),
+            joints: Arc::clone(&self.joints),
+            log_prior: self.log_prior,
+            prior: self.prior.clone(),
+        }
+    }
 }
 
 impl<B: Backend> MoatReady<B> {
@@ -468,10 +485,10 @@ impl Learnable for Moat {
         let edges = self.layout.margins[0];
         let mut ready = MoatReady {
             margins: Vec::new(),
-            prepared: backend.prepare(&tables),
+            prepared: None,
             tables,
             trace: backend.trace(),
-            joints,
+            joints: Arc::new(joints),
             log_prior: 0.0,
             prior: vec![0.0; edges],
         };
@@ -496,7 +513,10 @@ impl Learnable for Moat {
             }
         }
         ready.margins = (0..n).map(|v| self.margin(v)).collect();
+        // Not held twice.
+        ready.prepared = None;
         let MoatReady { margins, tables, joints, .. } = ready;
+        let joints = Arc::make_mut(joints);
         if self.pairs == Pairs::Sinkhorn {
             self.scale_tables(margins, joints)?;
         }
@@ -527,7 +547,7 @@ impl Learnable for Moat {
                 }
             }
         })?;
-        ready.prepared = backend.prepare(&ready.tables);
+        ready.prepared = Some(Arc::new(backend.prepare(&ready.tables)));
         Ok(())
     }
 
@@ -538,7 +558,7 @@ impl Learnable for Moat {
         codes: Codes<'_>,
         out: &mut [f64],
     ) -> Result<(), ModelError> {
-        backend.forward(&ready.prepared, codes, &mut ready.trace, out)?;
+        backend.forward(prepared(&ready.prepared)?, codes, &mut ready.trace, out)?;
         let (margins, log_prior) = (&ready.margins, ready.log_prior);
         const SOME: usize = 128;
         out.par_chunks_mut(SOME).enumerate().for_each(|(chunk, out)| {
@@ -564,7 +584,7 @@ impl Learnable for Moat {
         weights: &[f64],
         stats: &mut MoatStats,
     ) -> Result<(), ModelError> {
-        backend.backward(&ready.prepared, &mut ready.trace, weights, &mut stats.counts)?;
+        backend.backward(prepared(&ready.prepared)?, &mut ready.trace, weights, &mut stats.counts)?;
         let offsets = stats.counts.offsets();
         for (row, &weight) in weights.iter().enumerate() {
             for v in 0..self.states.len() {

@@ -79,7 +79,8 @@ impl Start {
         Mixture::new(made, &shares)
     }
 
-    fn shape(&self, hidden: usize) -> ComponentShape {
+    /// What one component is besides its numbers.
+    pub(crate) fn shape(&self, hidden: usize) -> ComponentShape {
         ComponentShape { pairs: Some(self.pairs), hidden: Some(hidden) }
     }
 

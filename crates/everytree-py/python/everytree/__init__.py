@@ -18,6 +18,8 @@ from ._estimators import (
     MixtureOfTrees,
     families,
     load,
+    memory_limit,
+    set_memory_limit,
 )
 from ._results import Answer, LogProb, MostProbable, Query, Surprisal
 
@@ -39,4 +41,6 @@ __all__ = [
     "__version__",
     "families",
     "load",
+    "memory_limit",
+    "set_memory_limit",
 ]

@@ -299,3 +299,29 @@ def families() -> dict[str, str]:
     'one tree, of the highest mutual information'
     """
     return dict(_core.families())
+
+
+def memory_limit() -> int:
+    """The number of bytes that may be used: 80 % of what the machine or its container has, unless it was set.
+
+    >>> import everytree
+    >>> everytree.memory_limit() > 0
+    True
+    """
+    return _core.memory_limit()
+
+
+def set_memory_limit(size: int | str) -> None:
+    """Say how much memory may be used, in bytes or as ``"8GB"``.
+
+    What would take more is refused before it begins, with a :class:`MemoryError` that names what it needs. One limit for
+    the whole process.
+
+    >>> import everytree
+    >>> before = everytree.memory_limit()
+    >>> everytree.set_memory_limit("8GB")
+    >>> everytree.memory_limit()
+    8000000000
+    >>> everytree.set_memory_limit(before)
+    """
+    _core.set_memory_limit(str(size))

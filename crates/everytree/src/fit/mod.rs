@@ -17,6 +17,7 @@ pub use report::{FitReport, Fitted, Stopped};
 use crate::columns::like;
 use crate::device::Device;
 use crate::error::Kind;
+use crate::memory::REMEDY;
 use crate::words::plural;
 use crate::{Dataset, Error, Model, Result};
 use everytree_core::file::{Checkpoint, TableFacts};
@@ -353,6 +354,7 @@ fn explained(error: LearnError, data: &Dataset) -> Error {
             let column = data.schema().variables[error.column()].name.clone();
             Kind::Blocks { column, error }.into()
         }
+        LearnError::Memory(error) => Kind::Memory(error, REMEDY).into(),
         error => error.into(),
     }
 }

@@ -1,0 +1,169 @@
+//! How much memory a model takes, before it takes it.
+//!
+//! The largest terms are matrices over all states of all variables: `8 S²` bytes each, for S states in all. How many of them there
+//! are at once is what this file knows; `docs/results/memory.csv` has it beside what was measured.
+
+use super::family::{ComponentShape, Trees};
+use super::{Family, Pairs};
+
+/// Bytes at most, beside the rows of tables; each is with the model itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Footprint {
+    /// The model, with what rows say about edges.
+    pub model: u64,
+    /// A look at its edges and tables.
+    pub looking: u64,
+    /// Answers to questions, and rows drawn.
+    pub answers: u64,
+    /// Likelihoods of many rows, and cells filled in.
+    pub scoring: u64,
+    /// Learning, with all copies of the parameters.
+    pub learning: u64,
+}
+
+/// What a program has without any model.
+const BASE: f64 = 20e6;
+/// What the allocator and small things add.
+const SLACK: f64 = 1.1;
+
+impl Footprint {
+    /// Of a mixture of so many components over variables with so many states each, learned in f32 from batches of so many rows.
+    pub fn of(
+        family: Family,
+        shape: &ComponentShape,
+        states: &[usize],
+        components: usize,
+        batch: usize,
+    ) -> Self {
+        let n = states.len() as f64;
+        let total: f64 = states.iter().map(|&count| count as f64).sum();
+        let (components, threads) = (components as f64, rayon::current_num_threads() as f64);
+        let square = 8.0 * total * total;
+        let own = 8.0 * parameters(family, shape, states);
+        let edges = 8.0 * n * n;
+        let model = components * (own + edges);
+        // Model, best model and the optimiser's two lists, each as of now and as of the last epoch; the gradient, the average.
+        let copies = 9.0 * own;
+        let (looking, answers, scoring, learning) = match family.spec().trees {
+            Trees::All => {
+                // Matrices over all states that are there at once: rates, prepared rates, factors and conditional tables, of which
+                // those of spanning trees are filled below the diagonal only; of rooted forests, probabilities besides.
+                let [looking, answers, filled] = match family.spec().pair_tables {
+                    true => [1.4, 2.7, 0.5],
+                    false => [2.8, 4.8, 1.0],
+                };
+                let looking = looking * square * components + (12.0 + 12.0 * filled) * edges * components;
+                let answers = answers * square * components + 6.0 * edges * components;
+                // What every thread works with: sixteen rows in f32, or eight in f64, and as much again.
+                let spaces = threads * 18.0 * edges;
+                // Rates, prepared rates in f32, counts; for validation rates and prepared rates in f64; sums of two chunks a
+                // thread, in f32.
+                let ready =
+                    components * filled * (1.0 + 0.5 + 1.0 + 2.0 + 2.0 * (2.0 * filled - 1.0)) * square;
+                let sums = components * threads * filled * square;
+                // Eliminated matrices of a batch, in f32.
+                let kept = components * (batch as f64 * edges / 2.0).min((1u64 << 30) as f64 / components);
+                let learning = copies * components + ready + sums + kept + 2.0 * spaces;
+                (looking, answers, answers + spaces, learning)
+            }
+            Trees::One => {
+                let answers = 3.0 * own * components;
+                (answers, answers, answers, (copies + own) * components + square)
+            }
+            Trees::OneLatent => {
+                let hidden = shape.hidden.unwrap_or(1);
+                let most = states.iter().copied().max().unwrap_or(1);
+                // Clusters of rows that the hidden states stand for at the beginning have counts of their own.
+                let groups = if hidden >= most { hidden / most } else { hidden }.max(1) as f64;
+                let answers = 3.0 * own * components;
+                (answers, answers, answers, (copies + own) * components + (1.0 + groups) * square)
+            }
+        };
+        let bytes = |beside: f64| (SLACK * (model + beside) + BASE) as u64;
+        Self {
+            model: bytes(0.0),
+            looking: bytes(looking),
+            answers: bytes(answers),
+            scoring: bytes(scoring),
+            learning: bytes(learning),
+        }
+    }
+}
+
+/// Bytes of a table of so many rows while it is learned from: as it was read, split, and each row once; and what finds equal
+/// rows.
+pub fn footprint_of_rows(states: &[usize], rows: usize) -> u64 {
+    let cell = if states.iter().any(|&count| count > 256) { 2 } else { 1 };
+    let row = 5 * cell * states.len() as u64 + 100;
+    row.saturating_mul(rows as u64)
+}
+
+/// How many numbers one component has.
+fn parameters(family: Family, shape: &ComponentShape, states: &[usize]) -> f64 {
+    let n = states.len() as f64;
+    let total: f64 = states.iter().map(|&count| count as f64).sum();
+    let most = states.iter().copied().max().unwrap_or(1) as f64;
+    match (family.spec().trees, shape.pairs) {
+        (Trees::All, pairs) if family.spec().pair_tables => {
+            let pairs = match pairs.unwrap_or(Pairs::Lambda) {
+                // Of two variables the smaller number of states counts: in rising order it is that of the first.
+                Pairs::Lambda => {
+                    let mut rising = states.to_vec();
+                    rising.sort_unstable();
+                    let of =
+                        |(place, &count): (usize, &usize)| (count as f64 - 1.0) * (n - 1.0 - place as f64);
+                    rising.iter().enumerate().map(of).sum()
+                }
+                Pairs::Sinkhorn | Pairs::Tables => {
+                    let squares: f64 = states.iter().map(|&count| (count as f64).powi(2)).sum();
+                    // Scaled tables are held beside the matrices.
+                    total * total - squares
+                }
+            };
+            n * (n - 1.0) / 2.0 + total + pairs
+        }
+        (Trees::All, _) => n * n + total * total,
+        (Trees::One, _) if family == Family::Independent => n + total,
+        (Trees::One, _) => n + most * total,
+        (Trees::OneLatent, _) => {
+            let hidden = shape.hidden.unwrap_or(1) as f64;
+            2.0 * n + hidden * (total + n * hidden)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As many as models have.
+    #[test]
+    fn parameters_are_counted() {
+        let states = [2, 5, 3, 2];
+        for (family, pairs, hidden) in [
+            (Family::Moat, Some(Pairs::Lambda), None),
+            (Family::Directed, None, None),
+            (Family::Independent, None, None),
+            (Family::ChowLiu, None, None),
+            (Family::Hclt, None, Some(6)),
+        ] {
+            let shape = ComponentShape { pairs, hidden };
+            let model = family.random(&states, &shape, 1).unwrap();
+            let found: usize = model.lists().iter().map(|list| list.len()).sum();
+            let expected = parameters(family, &shape, &states);
+            // Margins of two states have one parameter.
+            assert!((expected - found as f64).abs() <= 2.0, "{family:?}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn more_of_anything_takes_more() {
+        let shape = ComponentShape { pairs: Some(Pairs::Lambda), hidden: Some(8) };
+        for family in [Family::Moat, Family::Directed, Family::ChowLiu, Family::Hclt] {
+            let of = |states: &[usize], components| Footprint::of(family, &shape, states, components, 256);
+            let (little, more) = (of(&[50; 20], 1), of(&[50; 40], 1));
+            assert!(little.model < more.model && little.learning < more.learning, "{family:?}");
+            assert!(more.answers < of(&[50; 40], 2).answers, "{family:?}");
+        }
+    }
+}

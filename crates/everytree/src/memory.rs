@@ -1,0 +1,92 @@
+//! Whether work fits in memory: asked before it begins.
+
+use crate::error::Kind;
+use crate::{Model, Result};
+use everytree_core::infer::Inference;
+use everytree_core::memory;
+use everytree_core::model::Footprint;
+
+/// Bytes that may be used: what was said, or 80 % of what the machine or its container has. One limit for the whole process.
+///
+/// ```
+/// assert!(everytree::memory_limit() > 0);
+/// ```
+pub fn memory_limit() -> u64 {
+    memory::limit()
+}
+
+/// Says how many bytes may be used. What would take more is refused before it is begun, with what it needs; nothing is done
+/// differently for it.
+///
+/// ```
+/// everytree::set_memory_limit(8_000_000_000);
+/// assert_eq!(everytree::memory_limit(), 8_000_000_000);
+/// ```
+pub fn set_memory_limit(bytes: u64) {
+    memory::set_limit(bytes);
+}
+
+/// What to do about it.
+pub(crate) const REMEDY: &str = "; fewer states (`max_states`, `bins`) or fewer components take less";
+
+/// What is done with a model.
+///
+/// ```
+/// assert_ne!(everytree::Work::Look, everytree::Work::Score);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Work {
+    /// A look at its edges and tables.
+    Look,
+    /// Answers to questions, and rows drawn.
+    Answer,
+    /// Likelihoods of many rows, and cells filled in.
+    Score,
+}
+
+impl Model {
+    /// Bytes that work takes at most, about, with the model itself.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit, Work};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// assert!(model.memory_needed(Work::Answer) < 1_000_000_000);
+    /// model.check_memory(Work::Answer)?;
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn memory_needed(&self, work: Work) -> u64 {
+        let core = self.core();
+        let components = core.mixture().components().len();
+        let footprint = Footprint::of(core.family(), &core.shape(), &core.blocks().states(), components, 0);
+        match work {
+            Work::Look => footprint.looking,
+            Work::Answer => footprint.answers,
+            Work::Score => footprint.scoring,
+        }
+    }
+
+    /// Is there room for it?
+    pub fn check_memory(&self, work: Work) -> Result<()> {
+        let what = match work {
+            Work::Look => "a look into this model",
+            Work::Answer => "answers of this model",
+            Work::Score => "scores by this model",
+        };
+        let fits = memory::check(what, self.memory_needed(work));
+        Ok(fits.map_err(|error| Kind::Memory(error, REMEDY))?)
+    }
+
+    /// The model ready for questions, if there is room for it.
+    pub(crate) fn inference(&self) -> Result<Inference<'_>> {
+        self.inference_for(Work::Answer)
+    }
+
+    /// The model ready for work, if there is room for it.
+    pub(crate) fn inference_for(&self, work: Work) -> Result<Inference<'_>> {
+        self.check_memory(work)?;
+        Ok(self.core().inference()?)
+    }
+}

@@ -1,0 +1,157 @@
+//! Peak memory of every command beside what was predicted, over numbers of columns and states.
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use everytree_core::file::ModelFile;
+use everytree_core::model::{ComponentShape, Family, Footprint, Pairs, footprint_of_rows};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Columns, states of each, and rows; more would be too many states in all.
+const SHAPES: [(usize, usize, usize); 5] =
+    [(100, 2, 2000), (100, 64, 2000), (1000, 2, 300), (4000, 2, 60), (4, 4096, 20_000)];
+const FAMILIES: [(&str, Family, usize); 4] = [
+    ("moat", Family::Moat, 1024),
+    ("directed", Family::Directed, 256),
+    ("chow-liu", Family::ChowLiu, usize::MAX),
+    ("hclt", Family::Hclt, usize::MAX),
+];
+const HIDDEN: usize = 4;
+
+/// Measure what commands take of memory, beside what is predicted. Linux: it reads /proc.
+#[derive(Args)]
+pub struct Memory {
+    /// The program.
+    #[arg(long, default_value = "target/release/everytree")]
+    program: PathBuf,
+    /// Where tables and models go.
+    #[arg(long)]
+    folder: PathBuf,
+    /// Where the results go.
+    #[arg(long, default_value = "docs/results/memory.csv")]
+    out: PathBuf,
+    /// Only shapes of so many columns.
+    #[arg(long)]
+    columns: Option<usize>,
+}
+
+/// What a command came to.
+struct Measured {
+    peak: f64,
+    seconds: f64,
+    fine: bool,
+}
+
+impl Memory {
+    pub fn run(self) -> Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let mut lines =
+            String::from("# cargo run --release -p everytree-experiments -- memory --folder FOLDER\n");
+        lines.push_str("columns,states,rows,family,command,predicted_mb,measured_mb,ratio,seconds\n");
+        for (columns, states, rows) in SHAPES {
+            if self.columns.is_some_and(|wanted| wanted != columns) {
+                continue;
+            }
+            let train = self.folder.join(format!("{columns}x{states}.csv"));
+            let incomplete = self.folder.join(format!("{columns}x{states}-incomplete.csv"));
+            write_table(&train, columns, states, rows, false)?;
+            write_table(&incomplete, columns, states, 20, true)?;
+            for (name, family, batch) in FAMILIES {
+                let model = self.folder.join(format!("{columns}x{states}-{name}.everytree"));
+                let mut fit =
+                    vec!["fit", path(&train)?, "--family", name, "--max-states", "5000", "--device", "cpu"];
+                fit.extend(["--epochs", "1", "--timeout", "120s", "--quiet", "--out", path(&model)?]);
+                if family == Family::Hclt {
+                    fit.extend(["--hidden", "4"]);
+                }
+                let shape = ComponentShape { pairs: Some(Pairs::Lambda), hidden: Some(HIDDEN) };
+                let batch = if columns >= 500 { batch.min(64) } else { batch };
+                // Without a model there is nothing to ask.
+                let fitted = self.measure(&fit)?;
+                let file = ModelFile::load(&model).context("the model that was just learned")?;
+                let all = file.schema.states();
+                let need = Footprint::of(family, &shape, &all, 1, batch.min(rows));
+                let rows_too = footprint_of_rows(&all, rows);
+                let out = self.folder.join("out.csv");
+                let (model, table, out) = (path(&model)?, path(&incomplete)?, path(&out)?);
+                let commands: [(&str, u64, Vec<&str>); 5] = [
+                    ("score", need.scoring, vec!["score", model, table]),
+                    ("impute", need.scoring, vec!["impute", model, table, "--out", out]),
+                    ("sample", need.answers, vec!["sample", model, "-n", "1000", "--out", out]),
+                    ("query", need.answers, vec!["query", model, "--given", "c1=v1", "--trees", "2000"]),
+                    ("inspect", need.looking, vec!["inspect", model]),
+                ];
+                let mut line = |command: &str, predicted: u64, found: Measured| {
+                    let predicted = predicted as f64 / 1e6;
+                    let Measured { peak, seconds, fine } = found;
+                    let ratio = predicted / peak;
+                    let failed = if fine { "" } else { " (failed)" };
+                    let text = format!(
+                        "{columns},{states},{rows},{name},{command}{failed},{predicted:.0},{peak:.0},{ratio:.2},{seconds:.1}"
+                    );
+                    println!("{text}");
+                    writeln!(lines, "{text}")
+                };
+                line("fit", need.learning + rows_too, fitted)?;
+                for (command, predicted, arguments) in commands {
+                    line(command, predicted, self.measure(&arguments)?)?;
+                }
+            }
+        }
+        fs::write(&self.out, lines)?;
+        Ok(())
+    }
+
+    /// Runs a command and looks at its peak until it ends.
+    fn measure(&self, arguments: &[&str]) -> Result<Measured> {
+        let begin = Instant::now();
+        let mut command = Command::new(&self.program);
+        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().context("running the program")?;
+        let status = format!("/proc/{}/status", child.id());
+        let mut peak = 0.0f64;
+        let ended = loop {
+            if let Ok(text) = fs::read_to_string(&status) {
+                let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+                let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
+                peak = peak.max(kilobytes.unwrap_or(0.0) * 1024.0 / 1e6);
+            }
+            if let Some(ended) = child.try_wait()? {
+                break ended;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        if peak == 0.0 {
+            bail!("the memory of {arguments:?} could not be looked at");
+        }
+        Ok(Measured { peak, seconds: begin.elapsed().as_secs_f64(), fine: ended.success() })
+    }
+}
+
+fn path(path: &Path) -> Result<&str> {
+    path.to_str().context("a path that is no text")
+}
+
+/// Columns that follow a hidden one, and every state at least once.
+fn write_table(path: &Path, columns: usize, states: usize, rows: usize, incomplete: bool) -> Result<()> {
+    let mut rng = Pcg64::seed_from_u64(7);
+    let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+    let mut text = names.join(",") + "\n";
+    for row in 0..rows {
+        let kind = rng.random_range(0..states);
+        let cell = |column: usize, rng: &mut Pcg64| match () {
+            () if incomplete && column == 1 => String::new(),
+            () if !incomplete && row < states => format!("v{}", (row + column) % states),
+            () if rng.random_bool(0.5) => format!("v{kind}"),
+            () => format!("v{}", rng.random_range(0..states)),
+        };
+        let cells: Vec<String> = (0..columns).map(|column| cell(column, &mut rng)).collect();
+        text += &(cells.join(",") + "\n");
+    }
+    Ok(fs::write(path, text)?)
+}
