@@ -34,6 +34,8 @@ enum Command {
     Init(init::Init),
     Scaling(scaling::Scaling),
     Memory(memory::Memory),
+    #[command(hide = true)]
+    Peak(memory::Peak),
 }
 
 fn main() -> Result<()> {
@@ -47,5 +49,6 @@ fn main() -> Result<()> {
         Command::Init(command) => command.run(),
         Command::Scaling(command) => command.run(),
         Command::Memory(command) => command.run(),
+        Command::Peak(command) => command.run(),
     }
 }

@@ -4,13 +4,14 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree_core::file::ModelFile;
 use everytree_core::model::{ComponentShape, Family, Footprint, Pairs, footprint_of_rows};
+use nix::sys::resource::{UsageWho, getrusage};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Columns, states of each, and rows; more would be too many states in all.
 const SHAPES: [(usize, usize, usize); 5] =
@@ -23,7 +24,7 @@ const FAMILIES: [(&str, Family, usize); 4] = [
 ];
 const HIDDEN: usize = 4;
 
-/// Measure what commands take of memory, beside what is predicted. Linux: it reads /proc.
+/// Measure what commands take of memory, beside what is predicted. On Unix.
 #[derive(Args)]
 pub struct Memory {
     /// The program.
@@ -84,7 +85,7 @@ impl Memory {
                     ("impute", need.scoring, vec!["impute", model, table, "--out", out]),
                     ("sample", need.answers, vec!["sample", model, "-n", "1000", "--out", out]),
                     ("query", need.answers, vec!["query", model, "--given", "c1=v1", "--trees", "2000"]),
-                    ("inspect", need.looking, vec!["inspect", model]),
+                    ("inspect", need.looking, vec!["inspect", model, "--edges"]),
                 ];
                 let mut line = |command: &str, predicted: u64, found: Measured| {
                     let predicted = predicted as f64 / 1e6;
@@ -107,29 +108,32 @@ impl Memory {
         Ok(())
     }
 
-    /// Runs a command and looks at its peak until it ends.
+    /// Runs a command by a process of its own, which has no other child.
     fn measure(&self, arguments: &[&str]) -> Result<Measured> {
         let begin = Instant::now();
-        let mut command = Command::new(&self.program);
-        command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().context("running the program")?;
-        let status = format!("/proc/{}/status", child.id());
-        let mut peak = 0.0f64;
-        let ended = loop {
-            if let Ok(text) = fs::read_to_string(&status) {
-                let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-                let kilobytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok());
-                peak = peak.max(kilobytes.unwrap_or(0.0) * 1024.0 / 1e6);
-            }
-            if let Some(ended) = child.try_wait()? {
-                break ended;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        if peak == 0.0 {
-            bail!("the memory of {arguments:?} could not be looked at");
-        }
-        Ok(Measured { peak, seconds: begin.elapsed().as_secs_f64(), fine: ended.success() })
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("peak").arg(&self.program).args(arguments).stderr(Stdio::null());
+        let output = command.output().context("running the program")?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let words = String::from_utf8(output.stdout)?;
+        let kilobytes: f64 = words.trim().parse().context("the peak of a command")?;
+        Ok(Measured { peak: kilobytes * 1024.0 / 1e6, seconds, fine: output.status.success() })
+    }
+}
+
+/// Run a command and print its peak memory in kilobytes.
+#[derive(Args)]
+pub struct Peak {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<String>,
+}
+
+impl Peak {
+    pub fn run(self) -> Result<()> {
+        let [program, arguments @ ..] = &self.command[..] else { bail!("a command is needed") };
+        let ended = Command::new(program).args(arguments).stdout(Stdio::null()).status()?;
+        println!("{}", getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss());
+        if ended.success() { Ok(()) } else { bail!("it failed") }
     }
 }
 

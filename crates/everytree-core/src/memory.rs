@@ -58,7 +58,15 @@ fn of_the_machine() -> u64 {
     let memory = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
     let system = System::new_with_specifics(memory);
     let container = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
-    system.total_memory().min(container)
+    system.total_memory().min(container).min(of_this_process())
+}
+
+/// What `ulimit -v` allows, where there is such a thing.
+fn of_this_process() -> u64 {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"));
+    let soft = line.and_then(|line| line.split_whitespace().next()).and_then(|soft| soft.parse().ok());
+    soft.unwrap_or(u64::MAX)
 }
 
 /// A number of bytes.

@@ -6,13 +6,17 @@ mod isolated;
 use crate::error::{Place, Problem};
 use crate::filled::Fills;
 use crate::frame::Frame;
-use crate::sheet::Format;
+use crate::sheet::{Format, LONGEST_FIELD};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use everytree_core::data::Cell;
+use everytree_core::memory;
 use isolated::isolated;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
@@ -66,10 +70,28 @@ impl Columnar {
         let bad = |error: parquet::errors::ParquetError| {
             Problem::Format(format!("not a whole Parquet file: {error}"))
         };
-        let builder =
-            isolated(|| parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file))?
-                .map_err(bad)?;
-        let schema = Arc::clone(builder.schema());
+        let found = isolated(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(bad)?;
+        // A page is unpacked as a whole, and is no larger than its column.
+        for column in found.metadata().row_groups().iter().flat_map(|group| group.columns()) {
+            let bytes = u64::try_from(column.uncompressed_size()).unwrap_or(0);
+            memory::check(
+                format!("column {:?} of this file, unpacked,", column.column_path().string()),
+                bytes,
+            )?;
+        }
+        let schema = Arc::clone(found.schema());
+        // Texts as views of the pages they are in: a label that occurs in every row is there once.
+        let view = |field: &Arc<Field>| match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => {
+                Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View))
+            }
+            _ => Arc::clone(field),
+        };
+        let fields: Vec<Arc<Field>> = schema.fields().iter().map(view).collect();
+        let views = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
+        let options = ArrowReaderOptions::new().with_schema(views);
+        let found = isolated(|| ArrowReaderMetadata::try_new(Arc::clone(found.metadata()), options))?;
+        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, found.map_err(bad)?);
         let reader = isolated(|| builder.with_batch_size(ROWS).build())?.map_err(bad)?;
         Self::of(schema, true, Isolated(Some(reader)))
     }
@@ -142,7 +164,14 @@ impl Format for Columnar {
             for row in 0..batch.num_rows() {
                 let place = Place { row: first + row as u64, line: None };
                 for (number, column) in columns.iter().enumerate() {
-                    on_cell(place, number, column.cell(row))?;
+                    let cell = column.cell(row);
+                    if let Cell::Text(text) = cell
+                        && text.len() > LONGEST_FIELD
+                    {
+                        let (column, bytes) = (self.names[number].clone(), text.len());
+                        return Err(Problem::LongLabel { place, column, bytes, limit: LONGEST_FIELD });
+                    }
+                    on_cell(place, number, cell)?;
                 }
             }
             first += batch.num_rows() as u64;
@@ -201,7 +230,7 @@ fn column(array: &ArrayRef, name: &str) -> Result<Column, Problem> {
         kind if kind.is_integer() => Column::Integers(cast(&DataType::Int64)?),
         DataType::Float64 => Column::Reals(cast(&DataType::Float64)?),
         kind if kind.is_floating() => Column::Singles(cast(&DataType::Float32)?),
-        _ => Column::Texts(cast(&DataType::LargeUtf8)?),
+        _ => Column::Texts(cast(&DataType::Utf8View)?),
     })
 }
 
@@ -218,7 +247,7 @@ impl Column {
             Column::Singles(array) if array.is_valid(row) => Cell::Real(
                 array.as_primitive::<Float32Type>().value(row).to_string().parse().unwrap_or(f64::NAN),
             ),
-            Column::Texts(array) if array.is_valid(row) => Cell::Text(array.as_string::<i64>().value(row)),
+            Column::Texts(array) if array.is_valid(row) => Cell::Text(array.as_string_view().value(row)),
             Column::Booleans(array) if array.is_valid(row) => Cell::Boolean(array.as_boolean().value(row)),
             _ => Cell::Missing,
         }

@@ -108,6 +108,18 @@ pub enum Problem {
         /// The most there may be.
         limit: usize,
     },
+    /// A text that is too long for a label, in a format with types.
+    #[error("{place}, column {column:?}: a text of {bytes} bytes; at most {limit} make a label")]
+    LongLabel {
+        /// Its row.
+        place: Place,
+        /// Its column.
+        column: String,
+        /// Its length.
+        bytes: usize,
+        /// The most there may be.
+        limit: usize,
+    },
     /// A quote that nothing closes.
     #[error(
         "line {line}: a quote opens here and nothing closes it; double it (\"\") where it is part of a value"

@@ -12,6 +12,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+/// The longest label, in any format.
+pub(crate) const LONGEST_FIELD: usize = 1 << 16;
+
 /// Does a text file begin with the names of its columns?
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {

@@ -3,15 +3,13 @@
 use crate::error::{Place, Problem};
 use crate::filled::{Fills, unwritten};
 use crate::quotes::{LONGEST_ROW, Seen, Watched};
-use crate::sheet::Format;
+use crate::sheet::{Format, LONGEST_FIELD};
 use csv::ByteRecord;
 use everytree_core::data::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::rc::Rc;
 
-/// The longest label.
-const LONGEST_FIELD: usize = 1 << 16;
 /// Bytes looked at to find the delimiter.
 const GLANCE: usize = 1 << 16;
 

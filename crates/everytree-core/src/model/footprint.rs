@@ -4,7 +4,7 @@
 //! are at once is what this file knows; `docs/results/memory.csv` has it beside what was measured.
 
 use super::family::{ComponentShape, Trees};
-use super::{Family, Pairs};
+use super::{Family, MANY_VARIABLES, Pairs};
 
 /// Bytes at most, beside the rows of tables; each is with the model itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Footprint {
 }
 
 /// What a program has without any model.
-const BASE: f64 = 20e6;
+const BASE: f64 = 10e6;
 /// What the allocator and small things add.
 const SLACK: f64 = 1.1;
 
@@ -43,7 +43,7 @@ impl Footprint {
         let edges = 8.0 * n * n;
         let model = components * (own + edges);
         // Model, best model and the optimiser's two lists, each as of now and as of the last epoch; the gradient, the average.
-        let copies = 9.0 * own;
+        let copies = 7.0 * own;
         let (looking, answers, scoring, learning) = match family.spec().trees {
             Trees::All => {
                 // Matrices over all states that are there at once: rates, prepared rates, factors and conditional tables, of which
@@ -61,8 +61,11 @@ impl Footprint {
                 let ready =
                     components * filled * (1.0 + 0.5 + 1.0 + 2.0 + 2.0 * (2.0 * filled - 1.0)) * square;
                 let sums = components * threads * filled * square;
-                // Eliminated matrices of a batch, in f32.
+                // Eliminated matrices of a batch, in f32; for what rows say about edges, of some rows in f64.
+                let some = if states.len() < MANY_VARIABLES { 512.0 } else { 64.0 };
+                let of_edges = components * (some * edges).min((1u64 << 28) as f64);
                 let kept = components * (batch as f64 * edges / 2.0).min((1u64 << 30) as f64 / components);
+                let kept = kept.max(of_edges);
                 let learning = copies * components + ready + sums + kept + 2.0 * spaces;
                 (looking, answers, answers + spaces, learning)
             }

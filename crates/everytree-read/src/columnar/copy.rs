@@ -38,7 +38,17 @@ pub(super) fn copy(
                 for (row, _, text) in here.iter().filter(|fill| fill.1 == number) {
                     texts[(row - first) as usize] = Some(text);
                 }
-                fill_array(array, kind, &texts)
+                fill_array(array, kind, &texts).map_err(|error| match error {
+                    ArrowError::CastError(_) => {
+                        let name = schema.field(number).name();
+                        let text = texts.iter().flatten().next().unwrap_or(&"");
+                        ArrowError::CastError(format!(
+                            "column {name:?} has the type {kind}, which has no place for a value such as {text:?}; \
+                             store it as text, or write CSV"
+                        ))
+                    }
+                    error => error,
+                })
             })
             .collect();
         let filled = RecordBatch::try_new(Arc::clone(&schema), columns.map_err(bad)?).map_err(bad)?;
