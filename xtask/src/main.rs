@@ -16,7 +16,7 @@ cargo xtask docs            the book under target/book (installs mdBook under ta
 cargo xtask bench           benches of the engine, random trees, learning and inference, as tables
 cargo xtask bench NAME [N…] one bench (engine, cutover, trees, learning, inference, python), at the sizes N only
             --csv FILE      also write the lines as CSV, with the machine they came from
-cargo xtask fuzz [SECONDS]  damaged model files against the loader, for a minute or as long as told";
+cargo xtask fuzz [SECONDS]  damaged models, checkpoints, tables, options; for a minute or as long as told";
 
 fn main() -> ExitCode {
     // Paths are those of the repository, from wherever this is called.
@@ -78,23 +78,18 @@ fn gpu() -> ExitCode {
     }
 }
 
-/// Another seed every time.
+/// Half of the time for files in process, half for tables and commands. Another seed every time.
 fn fuzz(seconds: &str) -> bool {
+    let half = (seconds.parse::<u64>().unwrap_or(60) / 2).max(1).to_string();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seed = now.map_or(1, |since| since.as_secs() % 1_000_000).to_string();
-    let environment = [("EVERYTREE_FUZZ_SECONDS", seconds), ("EVERYTREE_FUZZ_SEED", &seed)];
-    let arguments = [
-        "test",
-        "--package",
-        "everytree-core",
-        "--test",
-        "model_file",
-        "fuzz_the_loader",
-        "--",
-        "--ignored",
-        "--nocapture",
-    ];
-    cargo_with(&environment, &arguments)
+    let environment = [("EVERYTREE_FUZZ_SECONDS", half.as_str()), ("EVERYTREE_FUZZ_SEED", &seed)];
+    let target = |package: &str, test: &str| {
+        let arguments =
+            ["test", "--package", package, "--test", test, "fuzz_", "--", "--ignored", "--nocapture"];
+        cargo_with(&environment, &arguments)
+    };
+    target("everytree-core", "model_file") && target("everytree-cli", "fuzz")
 }
 
 /// A program that may call cargo. What is built here is built once, mostly from the beginning: noting down what the next build might

@@ -1,6 +1,7 @@
 //! The model file: what is written is read, and nothing else gets through.
 
 mod every;
+mod mutate;
 
 use everytree_core::blocks::Blocks;
 use everytree_core::data::{Dataset, Schema, States, Table, Variable};
@@ -15,6 +16,7 @@ use everytree_core::model::{
     Component, ComponentShape, Directed, Family, Learnable, MOST_PARAMETER, Mixture, Moat, Model, ModelError,
     Pairs, ParamsView, Settings, Start,
 };
+use mutate::{mutate, sealed};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::path::Path;
@@ -312,15 +314,6 @@ fn redescribe(bytes: &[u8], change: &dyn Fn(&mut serde_json::Value)) -> Vec<u8> 
     sealed([&(header.len() as u64).to_le_bytes()[..], &header, &bytes[8 + length..]].concat())
 }
 
-/// The bytes with the checksum they should have, as the last four of them.
-fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    if let Some(end) = bytes.len().checked_sub(4) {
-        let sum = crc32fast::hash(&bytes[..end]);
-        bytes[end..].copy_from_slice(&sum.to_le_bytes());
-    }
-    bytes
-}
-
 #[test]
 fn damaged_and_foreign_files_are_told_apart() {
     let bytes = example(Pairs::Lambda).to_bytes().unwrap();
@@ -364,31 +357,6 @@ fn damaged_and_foreign_files_are_told_apart() {
     assert!(matches!(content(&sealed(nan)), ContentError::Tensor { .. }));
     let missing = ModelFile::load(Path::new("no such file")).unwrap_err();
     assert!(matches!(missing, FileError::Io { .. }));
-}
-
-/// Changes a whole file at random; the loader may refuse it, or read it, but nothing else.
-fn mutate(bytes: &mut Vec<u8>, rng: &mut Pcg64) {
-    for _ in 0..rng.random_range(1..6) {
-        let place = rng.random_range(0..bytes.len().max(1)).min(bytes.len().saturating_sub(1));
-        // Most of what can go wrong is in the header.
-        let place = if rng.random_bool(0.7) { place % 2048.min(bytes.len()) } else { place };
-        match rng.random_range(0..6) {
-            0 => bytes[place] ^= 1 << rng.random_range(0..8),
-            1 => bytes[place] = rng.random(),
-            2 => bytes.truncate(place.max(1)),
-            3 => bytes.insert(place, rng.random_range(32..127)),
-            4 => drop(bytes.remove(place)),
-            _ => {
-                let end = (place + rng.random_range(1..40)).min(bytes.len());
-                let piece = bytes[place..end].to_vec();
-                let to = rng.random_range(0..bytes.len());
-                bytes.splice(to..to, piece);
-            }
-        }
-        if bytes.is_empty() {
-            bytes.push(0);
-        }
-    }
 }
 
 fn fuzz(seed: u64, rounds: u64) {
