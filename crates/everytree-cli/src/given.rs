@@ -73,7 +73,14 @@ pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<
             split(schema, text).ok_or_else(|| anyhow!("{before}{text}: COLUMN=VALUE is needed"))?;
         let place = || format!("{before}{text}");
         let labels = match schema.position(name) {
-            Some(variable) => labels(&schema.variables[variable], &schema.missing, value),
+            Some(variable) => {
+                let variable = &schema.variables[variable];
+                let labels = labels(variable, &schema.missing, value);
+                if let Some(reading) = reading(variable, value, &labels) {
+                    note!("note: {before}{text}: read as {reading}");
+                }
+                labels
+            }
             None => vec![value.to_owned()],
         };
         let labels = labels.iter().map(String::as_str);
@@ -100,6 +107,18 @@ fn labels(variable: &Variable, missing: &[String], value: &str) -> Vec<String> {
         place = last + 1;
     }
     found
+}
+
+/// In words how values were read, where labels with commas leave a doubt.
+fn reading(variable: &Variable, value: &str, labels: &[String]) -> Option<String> {
+    if !(value.contains(',') && variable.labels().iter().any(|label| label.contains(','))) {
+        return None;
+    }
+    let quoted: Vec<String> = labels.iter().map(|label| format!("{label:?}")).collect();
+    Some(match &quoted[..] {
+        [one] => format!("the value {one}"),
+        several => format!("any of the values {}", several.join(" and ")),
+    })
 }
 
 /// Cuts at the equals sign after which the name of a column ends; names may have such signs of their own.
@@ -138,6 +157,11 @@ mod tests {
         ] {
             assert!((p(&[given]) - states / 3.0).abs() < 0.05, "{given} {}", p(&[given]));
         }
+        let variable = &model.schema().variables[0];
+        let said = |value: &str| reading(variable, value, &labels(variable, &[], value));
+        assert_eq!(said("x,y").as_deref(), Some("the value \"x,y\""));
+        assert_eq!(said("x,z").as_deref(), Some("any of the values \"x\" and \"z\""));
+        assert_eq!(said("x"), None);
         for (given, words) in [
             (&["age=40"][..], "unknown value \"40\"; known: \"20\", \"30\", \"\""),
             (&["height=1"], "no column \"height\"; the columns are a=b, age"),

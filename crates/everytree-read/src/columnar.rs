@@ -1,6 +1,7 @@
 //! Parquet and Arrow IPC files.
 
 mod copy;
+mod framing;
 mod isolated;
 
 use crate::error::{Place, Problem};
@@ -97,14 +98,16 @@ impl Columnar {
     }
 
     /// A stream of batches, without the index at the end that a file has.
-    pub fn arrow_stream(file: File) -> Result<Self, Problem> {
+    pub fn arrow_stream(mut file: File) -> Result<Self, Problem> {
+        framing::check_stream(&mut file)?;
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow stream: {error}"));
         let reader =
             isolated(|| arrow_ipc::reader::StreamReader::try_new_buffered(file, None))?.map_err(bad)?;
         Self::of(reader.schema(), false, Isolated(Some(reader)))
     }
 
-    pub fn arrow(file: File) -> Result<Self, Problem> {
+    pub fn arrow(mut file: File) -> Result<Self, Problem> {
+        framing::check_file(&mut file)?;
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow file: {error}"));
         let reader =
             isolated(|| arrow_ipc::reader::FileReader::try_new_buffered(file, None))?.map_err(bad)?;

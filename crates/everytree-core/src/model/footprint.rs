@@ -43,7 +43,7 @@ impl Footprint {
         let edges = 8.0 * n * n;
         let model = components * (own + edges);
         // Model, best model and the optimiser's two lists, each as of now and as of the last epoch; the gradient, the average.
-        let copies = 7.0 * own;
+        let copies = 6.0 * own;
         let (looking, answers, scoring, learning) = match family.spec().trees {
             Trees::All => {
                 // Matrices over all states that are there at once: rates, prepared rates, factors and conditional tables, of which
@@ -58,15 +58,14 @@ impl Footprint {
                 let spaces = threads * 18.0 * edges;
                 // Rates, prepared rates in f32, counts; for validation rates and prepared rates in f64; sums of two chunks a
                 // thread, in f32.
-                let ready =
-                    components * filled * (1.0 + 0.5 + 1.0 + 2.0 + 2.0 * (2.0 * filled - 1.0)) * square;
+                let ready = components * filled * (1.0 + 0.5 + 1.0 + 2.0 + (2.0 * filled - 1.0)) * square;
                 let sums = components * threads * filled * square;
                 // Eliminated matrices of a batch, in f32; for what rows say about edges, of some rows in f64.
                 let some = if states.len() < MANY_VARIABLES { 512.0 } else { 64.0 };
                 let of_edges = components * (some * edges).min((1u64 << 28) as f64);
                 let kept = components * (batch as f64 * edges / 2.0).min((1u64 << 30) as f64 / components);
                 let kept = kept.max(of_edges);
-                let learning = copies * components + ready + sums + kept + 2.0 * spaces;
+                let learning = copies * components + ready + sums + kept + spaces;
                 (looking, answers, answers + spaces, learning)
             }
             Trees::One => {
