@@ -65,6 +65,16 @@ const CHANGES: usize = 32;
 const PATIENCE: usize = 8;
 /// Operations for an entry of the matrix from which a tree is drawn.
 const DRAWING: f64 = 64.0;
+/// An entry of a table takes as long as so many operations: there are several messages along an edge, and the next entry is far from
+/// the last one in memory.
+const MESSAGES: f64 = 1000.0;
+
+/// About how many operations the messages of one tree take: as many entries as its tables have.
+fn tree_operations(evidence: &Evidence) -> f64 {
+    let n = evidence.variables();
+    let states: usize = (0..n).map(|v| evidence.of(v).len()).sum();
+    MESSAGES * (states as f64).powi(2) / n.max(1) as f64
+}
 
 /// Hears what part of a search is done, and says whether to go on.
 pub(crate) type GoOn<'a> = &'a (dyn Fn(f64) -> bool + Sync);
@@ -225,7 +235,8 @@ impl<D: Density + ?Sized> Proposes for AllTrees<'_, D> {
     fn first(&self, evidence: &Evidence, search: Search) -> Result<Vec<Vec<u16>>, InferError> {
         let density = self.0;
         let proposal = Proposal::tilted(density, evidence)?;
-        let affordable = search.budget / (DRAWING * (evidence.variables() as f64).powi(2));
+        let drawing = DRAWING * (evidence.variables() as f64).powi(2);
+        let affordable = search.budget / (drawing + tree_operations(evidence));
         let trees = search.trees.min(affordable as usize).max(1);
         let (best, drawn): (Vec<_>, Vec<_>) = (0..trees.div_ceil(CHUNK))
             .into_par_iter()
@@ -412,11 +423,14 @@ impl<P: Proposes> Climber<'_, P> {
         let (mut row, mut log) = start;
         let mut rng = stream(self.search.seed, "climbs", number);
         let mut in_vain = 0;
+        // Trees that are looked at count as rows that take as long.
+        let looking = CHUNK as f64 * tree_operations(self.evidence) / self.whole.operations();
         while best.judged < affordable {
             if !(self.go_on)(self.begun.max(best.judged as f64 / affordable as f64).min(1.0)) {
                 return Ok(ControlFlow::Break(()));
             }
             let changed = self.changed(&row, affordable - best.judged, &mut rng)?;
+            best.judged += looking as usize;
             if let Some((better, found)) = best.judge(self.whole, self.evidence, &changed)?
                 && found > log
             {
@@ -425,6 +439,7 @@ impl<P: Proposes> Climber<'_, P> {
                 continue;
             }
             let mut proposals = self.parts[in_vain % self.parts.len()].next(&row, self.evidence, &mut rng)?;
+            best.judged += looking as usize;
             proposals.truncate(affordable.saturating_sub(best.judged));
             match best.judge(self.whole, self.evidence, &proposals)? {
                 Some((better, found)) if found > log => {
