@@ -1,6 +1,8 @@
 //! The paper's experiments as commands. Results are CSV files under `experiments/results`, with the command that made
 //! them in their first lines.
 
+#![forbid(unsafe_code)]
+
 mod convergence;
 mod datasets;
 mod fits;

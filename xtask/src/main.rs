@@ -1,8 +1,11 @@
 //! Every habit of the project, one word each: `cargo xtask test`, `cargo xtask docs`, `cargo xtask bench`.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod docs;
 mod python;
+mod unsafe_code;
 
 use std::process::{Command, ExitCode};
 
@@ -16,7 +19,9 @@ cargo xtask docs            the book under target/book (installs mdBook under ta
 cargo xtask bench           benches of the engine, random trees, learning and inference, as tables
 cargo xtask bench NAME [N…] one bench (engine, cutover, trees, learning, inference, python), at the sizes N only
             --csv FILE      also write the lines as CSV, with the machine they came from
-cargo xtask fuzz [SECONDS]  damaged models, checkpoints, tables, options; for a minute or as long as told";
+cargo xtask fuzz [SECONDS]  damaged models, checkpoints, tables, options; for a minute or as long as told
+cargo xtask unsafe          docs/unsafe.md, the list of all unsafe code with its arguments
+cargo xtask sanitise        the tests of the engine under the address sanitiser (a nightly toolchain)";
 
 fn main() -> ExitCode {
     // Paths are those of the repository, from wherever this is called.
@@ -37,6 +42,8 @@ fn main() -> ExitCode {
         ["bench", "python", "--csv", csv] => python::bench(Some(csv)),
         ["docs"] => docs::build(),
         ["bench", rest @ ..] => bench::bench(rest),
+        ["unsafe"] => unsafe_code::write(),
+        ["sanitise"] => sanitise(),
         ["fuzz"] => fuzz("60"),
         ["fuzz", seconds] => fuzz(seconds),
         _ => {
@@ -55,6 +62,7 @@ fn test(full: bool) -> bool {
     let lints = ["clippy", "--workspace", "--all-targets", FEATURES, "--", "--deny", "warnings"];
     cargo(&["fmt", "--all", "--", "--check"])
         && docs::check()
+        && unsafe_code::check()
         && cargo(&lints)
         // Benches bring a library of linear algebra with them, which no test needs; the lints have looked at them.
         && cargo(&["test", "--workspace", "--exclude", "everytree-bench", FEATURES])
@@ -90,6 +98,17 @@ fn fuzz(seconds: &str) -> bool {
         cargo_with(&environment, &arguments)
     };
     target("everytree-core", "model_file") && target("everytree-cli", "fuzz")
+}
+
+/// The tests of the engine, the readers and the model file under the address sanitiser, which needs a nightly compiler. Tests that
+/// count or limit memory are left out: the sanitiser takes much of its own.
+fn sanitise() -> bool {
+    let flags = [("RUSTFLAGS", "-Zsanitizer=address"), ("CARGO_TARGET_DIR", "target/sanitise")];
+    let on = ["+nightly", "test", "--target", "x86_64-unknown-linux-gnu"];
+    let tests =
+        ["--lib", "--test", "model_file", "--package", "everytree-core", "--package", "everytree-read"];
+    let done = command("cargo").args(on).args(tests).envs(flags).status();
+    done.is_ok_and(|status| status.success())
 }
 
 /// A program that may call cargo. What is built here is built once, mostly from the beginning: noting down what the next build might

@@ -123,7 +123,8 @@ impl<T: CudaReal> Cuda<T> {
         let Trace { space, states, logs, on_device, .. } = trace;
         let shape = &tables.shape;
         let states = on_device[0].put(&self.stream, &states[rows.start * shape.n..rows.end * shape.n])?;
-        self.eliminate(shape, &tables.look(states), rows.len(), space, true)?;
+        // SAFETY: tables are those of the shape, and the states of these rows, all checked, were just put there.
+        unsafe { self.eliminate(shape, &tables.look(states), rows.len(), space, true) }?;
         space.logs.get(&self.stream, &mut logs[rows.clone()])?;
         trace.kept = rows;
         Ok(())
@@ -143,7 +144,8 @@ impl<T: CudaReal> Cuda<T> {
         let look = tables.look(states.reserve(stream, 0)?);
         let on_weights = on_weights.put(stream, weights)?;
         let place = on_counts.clear(stream, entries * 8)?;
-        self.backward_pass(shape, &look, weights.len(), &mut trace.space, on_weights, place)?;
+        // SAFETY: the rows were eliminated into that space; weights are as many, counts as large as the tables.
+        unsafe { self.backward_pass(shape, &look, weights.len(), &mut trace.space, on_weights, place) }?;
         // Not with a lock in hand; see `Kept::copy`.
         let mut staging = std::mem::take(&mut *lock(&self.staging[1]));
         let found = staging.numbers::<f64>(stream, entries)?;

@@ -298,7 +298,9 @@ impl<T: CudaReal> Cuda<T> {
         }
     }
 
-    pub(crate) fn products(&self, lane: &Lane, products: Products) -> Result<(), CudaError> {
+    /// # Safety
+    /// From the three addresses on, so many matrices of these shapes and strides are reserved, and stay so until the lane is done.
+    pub(crate) unsafe fn products(&self, lane: &Lane, products: Products) -> Result<(), CudaError> {
         if products.shape.contains(&0) {
             return Ok(());
         }
@@ -306,7 +308,8 @@ impl<T: CudaReal> Cuda<T> {
         lane.stream.context().bind_to_thread().map_err(binding)?;
         let shape = products.shape;
         let work = || {
-            T::products(&lane.blas, &ProductsArgument(products))
+            // SAFETY: the caller's promise.
+            unsafe { T::products(&lane.blas, &ProductsArgument(products)) }
                 .map_err(|error| failed("a matrix product", error))
         };
         self.stopwatch.during(&lane.stream, || product_name(shape), work)
@@ -325,12 +328,20 @@ impl<T: CudaReal> Cuda<T> {
     }
 
     /// Starts a kernel.
-    pub(crate) fn launch(&self, kernel: impl Kernel, threads: LaunchConfig) -> Result<(), CudaError> {
-        self.launch_on(&self.stream, kernel, threads)
+    ///
+    /// # Safety
+    /// As for [`Cuda::launch_on`].
+    pub(crate) unsafe fn launch(&self, kernel: impl Kernel, threads: LaunchConfig) -> Result<(), CudaError> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_on(&self.stream, kernel, threads) }
     }
 
     /// Starts a kernel on one of the streams.
-    pub(crate) fn launch_on(
+    ///
+    /// # Safety
+    /// Every address is 0 where the kernel allows it, or begins as much reserved memory of this device as the kernel reads and
+    /// writes there, which stays reserved until the stream is done.
+    pub(crate) unsafe fn launch_on(
         &self,
         stream: &Arc<CudaStream>,
         kernel: impl Kernel,
@@ -344,7 +355,7 @@ impl<T: CudaReal> Cuda<T> {
         for number in arguments.numbers() {
             builder.arg(number);
         }
-        // SAFETY: the arguments are those that the source declares (a test of `launch.rs` compares them), and whoever starts a kernel has reserved the memory.
+        // SAFETY: the arguments are those that the source declares (a test of `launch.rs` compares them); memory is the caller's promise.
         let work = || match unsafe { builder.launch(threads) } {
             Ok(_) => Ok(()),
             Err(error) => Err(failed("starting a kernel", error)),
@@ -359,18 +370,21 @@ impl<T: CudaReal> Cuda<T> {
         let base = crate::space::address(&a, &self.stream);
         let bytes = (n * n * size_of::<T>()) as u64;
         let once = || {
-            self.products(
-                &self.lanes[0],
-                Products {
-                    transposed: [false; 2],
-                    shape: [n; 3],
-                    a: (base, n, 0),
-                    b: (base + bytes, n, 0),
-                    c: (base + 2 * bytes, n, 0),
-                    add: false,
-                    rows: 1,
-                },
-            )
+            // SAFETY: three matrices of n × n numbers are reserved above.
+            unsafe {
+                self.products(
+                    &self.lanes[0],
+                    Products {
+                        transposed: [false; 2],
+                        shape: [n; 3],
+                        a: (base, n, 0),
+                        b: (base + bytes, n, 0),
+                        c: (base + 2 * bytes, n, 0),
+                        add: false,
+                        rows: 1,
+                    },
+                )
+            }
         };
         once()?;
         self.stream.synchronize().map_err(driver)?;

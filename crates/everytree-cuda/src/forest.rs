@@ -110,7 +110,11 @@ impl Shape {
 
 impl<T: CudaReal> Cuda<T> {
     /// log F of rows. `keep`: so that [`Cuda::backward_pass`] can follow (blocks always can).
-    pub(crate) fn eliminate(
+    ///
+    /// # Safety
+    /// [`Cuda::launch_on`]'s, for all addresses: those of `look` for this shape and so many rows, weights of as many, counts of all
+    /// pairs of states.
+    pub(crate) unsafe fn eliminate(
         &self,
         shape: &Shape,
         look: &Look,
@@ -121,14 +125,20 @@ impl<T: CudaReal> Cuda<T> {
         match &shape.small {
             Some(small) => {
                 let stage = if keep { ELIMINATE | KEEP } else { ELIMINATE };
-                self.rows_in_shared_memory(small, shape, look, rows, space, stage, 0)
+                // SAFETY: the caller's promise.
+                unsafe { self.rows_in_shared_memory(small, shape, look, rows, space, stage, 0) }
             }
-            None => self.eliminate_blocks(shape, look, rows, space),
+            // SAFETY: the caller's promise.
+            None => unsafe { self.eliminate_blocks(shape, look, rows, space) },
         }
     }
 
     /// Adds to `counts` the expected counts of the rows of [`Cuda::eliminate`], each times its weight; both in memory of the device.
-    pub(crate) fn backward_pass(
+    ///
+    /// # Safety
+    /// [`Cuda::launch_on`]'s, for all addresses: those of `look` for this shape and so many rows, weights of as many, counts of all
+    /// pairs of states.
+    pub(crate) unsafe fn backward_pass(
         &self,
         shape: &Shape,
         look: &Look,
@@ -138,16 +148,25 @@ impl<T: CudaReal> Cuda<T> {
         counts: u64,
     ) -> Result<(), CudaError> {
         match &shape.small {
-            Some(small) => self.back_in_shared_memory(small, shape, look, rows, space, 0, weights, counts),
+            // SAFETY: the caller's promise.
+            Some(small) => unsafe {
+                self.back_in_shared_memory(small, shape, look, rows, space, 0, weights, counts)
+            },
             None => {
-                self.backward_blocks(shape, look, rows, space)?;
-                self.tally(shape, look, rows, space, weights, counts)
+                // SAFETY: the caller's promise.
+                unsafe { self.backward_blocks(shape, look, rows, space) }?;
+                // SAFETY: the caller's promise; derivatives of these rows have just been made.
+                unsafe { self.tally(shape, look, rows, space, weights, counts) }
             }
         }
     }
 
     /// [`Cuda::eliminate`] and [`Cuda::backward_pass`], for weights that are known before.
-    pub(crate) fn forward_and_backward(
+    ///
+    /// # Safety
+    /// [`Cuda::launch_on`]'s, for all addresses: those of `look` for this shape and so many rows, weights of as many, counts of all
+    /// pairs of states.
+    pub(crate) unsafe fn forward_and_backward(
         &self,
         shape: &Shape,
         look: &Look,
@@ -157,14 +176,23 @@ impl<T: CudaReal> Cuda<T> {
         counts: u64,
     ) -> Result<(), CudaError> {
         if let Some(small) = &shape.small {
-            return self.back_in_shared_memory(small, shape, look, rows, space, ELIMINATE, weights, counts);
+            // SAFETY: the caller's promise.
+            return unsafe {
+                self.back_in_shared_memory(small, shape, look, rows, space, ELIMINATE, weights, counts)
+            };
         }
-        self.eliminate(shape, look, rows, space, true)?;
-        self.backward_pass(shape, look, rows, space, weights, counts)
+        // SAFETY: the caller's promise.
+        unsafe { self.eliminate(shape, look, rows, space, true) }?;
+        // SAFETY: the caller's promise, and the rows have just been eliminated.
+        unsafe { self.backward_pass(shape, look, rows, space, weights, counts) }
     }
 
     /// Adds the counts of rows whose derivatives are in memory.
-    fn tally(
+    ///
+    /// # Safety
+    /// [`Cuda::launch_on`]'s, for all addresses: those of `look` for this shape and so many rows, weights of as many, counts of all
+    /// pairs of states.
+    unsafe fn tally(
         &self,
         shape: &Shape,
         look: &Look,
@@ -199,32 +227,40 @@ impl<T: CudaReal> Cuda<T> {
             let chunks = chunks(rows);
             let weights = weights + (first * size_of::<T>()) as u64;
             let trusted = trusted + first as u64;
-            self.launch(
-                launch::Tally {
-                    sums: next,
-                    g,
-                    states: look.states,
-                    places: look.places,
-                    weights,
-                    trusted,
-                    offsets: look.offsets,
-                    n,
-                    p: stride,
-                    matrix: stride * stride,
-                    s: total,
-                    rows,
-                    per_chunk: rows.div_ceil(chunks),
-                    directed: usize::from(directed),
-                },
-                threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, 8]),
-            )?;
+            // SAFETY: the caller's promise; sums and derivatives are those of these rows, and `pieces` stay within them.
+            unsafe {
+                self.launch(
+                    launch::Tally {
+                        sums: next,
+                        g,
+                        states: look.states,
+                        places: look.places,
+                        weights,
+                        trusted,
+                        offsets: look.offsets,
+                        n,
+                        p: stride,
+                        matrix: stride * stride,
+                        s: total,
+                        rows,
+                        per_chunk: rows.div_ceil(chunks),
+                        directed: usize::from(directed),
+                    },
+                    threads([n.div_ceil(B), n.div_ceil(B), chunks], [B, 8]),
+                )
+            }?;
             next += (chunks * entries * size_of::<T>()) as u64;
         }
-        self.add_chunks(shape, look, space, all, counts)
+        // SAFETY: the caller's promise; so many tables of sums have been cleared.
+        unsafe { self.add_chunks(shape, look, space, all, counts) }
     }
 
     /// Adds the counts of so many tables of sums.
-    fn add_chunks(
+    ///
+    /// # Safety
+    /// [`Cuda::launch_on`]'s, for all addresses: those of `look` for this shape and so many rows, weights of as many, counts of all
+    /// pairs of states.
+    unsafe fn add_chunks(
         &self,
         shape: &Shape,
         look: &Look,
@@ -235,7 +271,8 @@ impl<T: CudaReal> Cuda<T> {
         let entries = shape.total * shape.total;
         let sums = space.sums.reserve(&self.stream, 0)?;
         let all = threads([entries.div_ceil(256), 1, 1], [256, 1]);
-        self.launch(launch::AddChunks { counts, sums, rates: look.rates, entries, chunks }, all)
+        // SAFETY: the caller's promise; sums and derivatives are those of these rows, and `pieces` stay within them.
+        unsafe { self.launch(launch::AddChunks { counts, sums, rates: look.rates, entries, chunks }, all) }
     }
 }
 

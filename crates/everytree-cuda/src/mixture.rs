@@ -160,7 +160,10 @@ impl Whole {
     }
 
     /// Rates and weights of all components from the parameters.
-    pub fn make_tables<T: CudaReal>(&mut self, gpu: &Cuda<T>) -> Result<(), CudaError> {
+    ///
+    /// # Safety
+    /// The parameters have been put on the device.
+    pub unsafe fn make_tables<T: CudaReal>(&mut self, gpu: &Cuda<T>) -> Result<(), CudaError> {
         let stream = &gpu.stream;
         let Shape { n, total, .. } = self.shape;
         let offsets = self.offsets.reserve(stream, 0)?;
@@ -176,56 +179,67 @@ impl Whole {
                 Family::Moat { logits_at, pairs_at } => {
                     let (logits_at, pairs_at) = (logits_at.reserve(stream, 0)?, pairs_at.reserve(stream, 0)?);
                     let [log_p, prefix, alpha] = part.margins_at(gpu)?;
-                    gpu.launch(
-                        launch::MoatMargins {
-                            p,
-                            log_p,
-                            prefix,
-                            alpha,
-                            parameters: own,
-                            offsets,
-                            logits_at,
-                            n,
-                        },
-                        threads([n.div_ceil(128), 1, 1], [128, 1]),
-                    )?;
+                    // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+                    unsafe {
+                        gpu.launch(
+                            launch::MoatMargins {
+                                p,
+                                log_p,
+                                prefix,
+                                alpha,
+                                parameters: own,
+                                offsets,
+                                logits_at,
+                                n,
+                            },
+                            threads([n.div_ceil(128), 1, 1], [128, 1]),
+                        )
+                    }?;
                     let edges = n * (n - 1) / 2;
                     let some = threads([MAXIMA, 1, 1], [1024, 1]);
-                    gpu.launch(launch::Maxima { out: maxima, numbers: own, count: edges }, some)?;
-                    gpu.launch(
-                        launch::MoatTables {
-                            rates,
-                            prior,
-                            parameters: own,
-                            maxima,
-                            p,
-                            prefix,
-                            alpha,
-                            offsets,
-                            pairs_at,
-                            n,
-                            s: total,
-                            parts: MAXIMA,
-                        },
-                        squares,
-                    )?;
+                    // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+                    unsafe { gpu.launch(launch::Maxima { out: maxima, numbers: own, count: edges }, some) }?;
+                    // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+                    unsafe {
+                        gpu.launch(
+                            launch::MoatTables {
+                                rates,
+                                prior,
+                                parameters: own,
+                                maxima,
+                                p,
+                                prefix,
+                                alpha,
+                                offsets,
+                                pairs_at,
+                                n,
+                                s: total,
+                                parts: MAXIMA,
+                            },
+                            squares,
+                        )
+                    }?;
                 }
                 Family::Directed => {
                     let lines = threads([n.div_ceil(8), 1, 1], [32, 8]);
-                    gpu.launch(launch::LineMaxima { most: maxima, parameters: own, n }, lines)?;
-                    gpu.launch(
-                        launch::DirectedTables {
-                            rates,
-                            prior,
-                            p,
-                            parameters: own,
-                            maxima,
-                            offsets,
-                            n,
-                            s: total,
-                        },
-                        squares,
-                    )?;
+                    // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+                    unsafe { gpu.launch(launch::LineMaxima { most: maxima, parameters: own, n }, lines) }?;
+                    // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+                    unsafe {
+                        gpu.launch(
+                            launch::DirectedTables {
+                                rates,
+                                prior,
+                                p,
+                                parameters: own,
+                                maxima,
+                                offsets,
+                                n,
+                                s: total,
+                            },
+                            squares,
+                        )
+                    }?;
                 }
             }
         }
@@ -233,14 +247,17 @@ impl Whole {
             let shares = self.of_component(gpu, self.parts.len())?;
             let to = self.log_weights.reserve(stream, 0)?;
             let one = threads([1, 1, 1], [1, 1]);
-            gpu.launch(
-                launch::NormaliseWeights {
-                    log_weights: to,
-                    parameters: shares,
-                    components: self.parts.len(),
-                },
-                one,
-            )?;
+            // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+            unsafe {
+                gpu.launch(
+                    launch::NormaliseWeights {
+                        log_weights: to,
+                        parameters: shares,
+                        components: self.parts.len(),
+                    },
+                    one,
+                )
+            }?;
         }
         Ok(())
     }
@@ -277,7 +294,10 @@ impl Whole {
     }
 
     /// From log F of rows (in the space of `whose`) to `log π p` of a component.
-    pub fn join<T: CudaReal>(
+    ///
+    /// # Safety
+    /// Rows and what is told are on the device; log F of these rows is in the space of `whose`.
+    pub unsafe fn join<T: CudaReal>(
         &mut self,
         gpu: &Cuda<T>,
         number: usize,
@@ -296,30 +316,37 @@ impl Whole {
         let log_prior = part.log_prior.reserve(stream, 0)?;
         if prior {
             let one = threads([1, 1, 1], [1, 1]);
-            gpu.launch(launch::KeepPrior { log_prior, logs, told, row: rows.count }, one)?;
+            // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+            unsafe { gpu.launch(launch::KeepPrior { log_prior, logs, told, row: rows.count }, one) }?;
         }
         let log_p = match self.family {
             Family::Moat { .. } => part.margins[0].reserve(stream, 0)?,
             Family::Directed => 0,
         };
-        gpu.launch(
-            launch::RowLikelihoods {
-                joint,
-                logs,
-                log_prior,
-                log_p,
-                log_weight: share,
-                states: rows.states,
-                places: rows.places,
-                n,
-                rows: rows.count,
-            },
-            threads([rows.count.div_ceil(8), 1, 1], [32, 8]),
-        )
+        // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+        unsafe {
+            gpu.launch(
+                launch::RowLikelihoods {
+                    joint,
+                    logs,
+                    log_prior,
+                    log_p,
+                    log_weight: share,
+                    states: rows.states,
+                    places: rows.places,
+                    n,
+                    rows: rows.count,
+                },
+                threads([rows.count.div_ceil(8), 1, 1], [32, 8]),
+            )
+        }
     }
 
     /// Log-likelihoods of rows from those of all components, and the parts of each row's weight, if there is a place for them.
-    pub fn mix<T: CudaReal>(
+    ///
+    /// # Safety
+    /// Weights and parts, where they are not 0, have room for so many rows; all components have been joined for them.
+    pub unsafe fn mix<T: CudaReal>(
         &mut self,
         gpu: &Cuda<T>,
         rows: usize,
@@ -329,18 +356,21 @@ impl Whole {
         let stream = &gpu.stream;
         let joint = self.joint.reserve(stream, 0)?;
         let likelihoods = self.likelihoods.reserve(stream, rows * 8)?;
-        gpu.launch(
-            launch::Responsibilities {
-                likelihoods,
-                parts,
-                joint,
-                weights,
-                components: self.parts.len(),
-                rows,
-                stride: rows,
-            },
-            threads([rows.div_ceil(128), 1, 1], [128, 1]),
-        )?;
+        // SAFETY: tables are reserved for this shape in `new`, parameters by whoever calls.
+        unsafe {
+            gpu.launch(
+                launch::Responsibilities {
+                    likelihoods,
+                    parts,
+                    joint,
+                    weights,
+                    components: self.parts.len(),
+                    rows,
+                    stride: rows,
+                },
+                threads([rows.div_ceil(128), 1, 1], [128, 1]),
+            )
+        }?;
         Ok(likelihoods)
     }
 }
@@ -372,7 +402,8 @@ impl<T: CudaReal> Cuda<T> {
     pub fn resident(&self, mixture: &Mixture<Component>) -> Result<Option<Resident<'_, T>>, CudaError> {
         let Some(mut whole) = Whole::new(self, mixture)? else { return Ok(None) };
         whole.parameters.put(&self.stream, &mixture.to_vec())?;
-        whole.make_tables(self)?;
+        // SAFETY: the parameters have just been put there.
+        unsafe { whole.make_tables(self) }?;
         let (mut told, states) = (Memory::default(), Memory::default());
         told.clear(&self.stream, 8)?;
         Ok(Some(Resident { gpu: self, whole, told, states, at_once: None, normalised: false }))
@@ -397,8 +428,10 @@ impl<T: CudaReal> Resident<'_, T> {
                 for number in 0..whole.components() {
                     let look = whole.look(gpu, number, &rows, !*normalised)?;
                     // One space for all: nothing has to be kept.
-                    gpu.eliminate(&shape, &look, rows.count, &mut whole.parts[0].space, false)?;
-                    whole.join(gpu, number, 0, &rows, !*normalised, told)?;
+                    // SAFETY: the states of these rows have just been put there; tables are those of the shape.
+                    unsafe { gpu.eliminate(&shape, &look, rows.count, &mut whole.parts[0].space, false) }?;
+                    // SAFETY: log F of these rows has just been computed into that space.
+                    unsafe { whole.join(gpu, number, 0, &rows, !*normalised, told) }?;
                 }
                 Ok(())
             };
@@ -412,7 +445,8 @@ impl<T: CudaReal> Resident<'_, T> {
             }
             first = some.end;
             *normalised = true;
-            whole.mix(gpu, rows.count, 0, 0)?;
+            // SAFETY: all components have been joined for these rows; no weights and no parts are asked for.
+            unsafe { whole.mix(gpu, rows.count, 0, 0) }?;
             whole.likelihoods.get(stream, &mut found[some])?;
         }
         Ok(found)

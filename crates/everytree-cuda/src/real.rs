@@ -27,8 +27,10 @@ pub trait CudaReal: Real + DeviceRepr + bytemuck::Pod {
     /// Its name in CUDA, and the smallest and largest pivot that is trusted.
     const NAMES: [&'static str; 3];
 
+    /// # Safety
+    /// From the three addresses on, so many matrices of these shapes and strides are reserved.
     #[doc(hidden)]
-    fn products(blas: &CudaBlas, products: &ProductsArgument) -> Result<(), result::CublasError>;
+    unsafe fn products(blas: &CudaBlas, products: &ProductsArgument) -> Result<(), result::CublasError>;
 }
 
 /// Hides the inner type from the trait's surface.
@@ -40,7 +42,10 @@ macro_rules! real {
         impl CudaReal for $type {
             const NAMES: [&'static str; 3] = $names;
 
-            fn products(blas: &CudaBlas, products: &ProductsArgument) -> Result<(), result::CublasError> {
+            unsafe fn products(
+                blas: &CudaBlas,
+                products: &ProductsArgument,
+            ) -> Result<(), result::CublasError> {
                 let Products { transposed, shape: [m, n, k], a, b, c, add, rows } = &products.0;
                 let operation = |transposed: bool| match transposed {
                     true => sys::cublasOperation_t::CUBLAS_OP_T,
@@ -48,7 +53,7 @@ macro_rules! real {
                 };
                 let (one, beta): ($type, $type) = (1.0, if *add { 1.0 } else { 0.0 });
                 // cuBLAS has columns where we have rows: it computes the transposed product, with the factors exchanged.
-                // SAFETY: whoever asks has reserved that many numbers from these places on; the handle is alive.
+                // SAFETY: the caller's promise; the handle is alive.
                 unsafe {
                     result::$gemm(
                         *blas.handle(),

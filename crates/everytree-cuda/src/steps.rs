@@ -185,7 +185,8 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         for [counts, singles] in &mut self.counts {
             counts_at.push([counts.clear(stream, entries * 8)?, singles.clear(stream, shape.total * 8)?]);
         }
-        self.whole.make_tables(gpu)?;
+        // SAFETY: `take` has put the parameters there; nobody learns before.
+        unsafe { self.whole.make_tables(gpu) }?;
         let at_once = match self.at_once {
             Some(at_once) => at_once,
             None => {
@@ -198,12 +199,15 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             let prior = first == 0;
             let weights = weights + first as u64 * 8;
             let parts = parts + (first * components * size_of::<T>()) as u64;
-            self.chunk(&some, prior, weights, parts, &counts_at)?;
+            // SAFETY: weights, places, parts and counts of these rows are reserved above.
+            unsafe { self.chunk(&some, prior, weights, parts, &counts_at) }?;
         }
         for (number, counts) in counts_at.iter().enumerate() {
-            self.derive(number, *counts, said)?;
+            // SAFETY: counts are those of this component; `said` is what was put there above.
+            unsafe { self.derive(number, *counts, said) }?;
         }
-        self.ascend(said)
+        // SAFETY: `said` is what was put there above.
+        unsafe { self.ascend(said) }
     }
 
     /// Waits for the device, and hears how it went.
@@ -220,7 +224,10 @@ impl<'a, T: CudaReal> Learner<'a, T> {
     }
 
     /// Some of the rows: likelihoods, responsibilities, and expected counts.
-    fn chunk(
+    ///
+    /// # Safety
+    /// Weights, parts and counts have room for these rows and this shape.
+    unsafe fn chunk(
         &mut self,
         rows: &Rows,
         prior: bool,
@@ -237,61 +244,85 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let part_of = |number: usize| parts + (number * count * size_of::<T>()) as u64;
         if components == 1 {
             let all = threads([count.div_ceil(256), 1, 1], [256, 1]);
-            gpu.launch(launch::WholeParts { parts, weights, rows: count }, all)?;
+            // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+            unsafe { gpu.launch(launch::WholeParts { parts, weights, rows: count }, all) }?;
         }
         for number in 0..components {
             let look = self.whole.look(gpu, number, rows, prior)?;
             let space = &mut self.whole.parts[number].space;
             match components {
-                1 => gpu.forward_and_backward(&shape, &look, count, space, parts, counts[0][0])?,
-                _ => gpu.eliminate(&shape, &look, count, space, true)?,
+                // SAFETY: the caller's promise; tables are those of the shape.
+                1 => unsafe { gpu.forward_and_backward(&shape, &look, count, space, parts, counts[0][0]) }?,
+                // SAFETY: the caller's promise; tables are those of the shape.
+                _ => unsafe { gpu.eliminate(&shape, &look, count, space, true) }?,
             }
-            self.whole.join(gpu, number, number, rows, prior, told)?;
+            // SAFETY: the caller's promise; log F of these rows has just been computed into that space.
+            unsafe { self.whole.join(gpu, number, number, rows, prior, told) }?;
         }
-        let likelihoods = self.whole.mix(gpu, count, weights, if components == 1 { 0 } else { parts })?;
-        gpu.launch(
-            launch::AddRows { told, likelihoods, weights, parts, components, rows: count, stride: count },
-            threads([1, 1, 1], [256, 1]),
-        )?;
+        // SAFETY: the caller's promise; all components have been joined for these rows.
+        let likelihoods =
+            unsafe { self.whole.mix(gpu, count, weights, if components == 1 { 0 } else { parts }) }?;
+        // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+        unsafe {
+            gpu.launch(
+                launch::AddRows { told, likelihoods, weights, parts, components, rows: count, stride: count },
+                threads([1, 1, 1], [256, 1]),
+            )
+        }?;
         for (number, [sums, singles]) in counts.iter().enumerate() {
             if components > 1 {
                 let look = self.whole.look(gpu, number, rows, prior)?;
                 let space = &mut self.whole.parts[number].space;
-                gpu.backward_pass(&shape, &look, count, space, part_of(number), *sums)?;
+                // SAFETY: the caller's promise; the rows were eliminated into that space.
+                unsafe { gpu.backward_pass(&shape, &look, count, space, part_of(number), *sums) }?;
             }
             let trusted = self.whole.parts[number].space.trusted.reserve(stream, 0)?;
             let all = threads([(count + 1).div_ceil(256), 1, 1], [256, 1]);
-            gpu.launch(
-                launch::DoubtRows {
-                    told,
-                    trusted,
-                    parts: part_of(number),
-                    rows: count,
-                    prior: usize::from(prior),
-                },
-                all,
-            )?;
+            // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+            unsafe {
+                gpu.launch(
+                    launch::DoubtRows {
+                        told,
+                        trusted,
+                        parts: part_of(number),
+                        rows: count,
+                        prior: usize::from(prior),
+                    },
+                    all,
+                )
+            }?;
             if matches!(self.whole.family, Family::Moat { .. }) {
                 let offsets = self.whole.offsets.reserve(stream, 0)?;
-                gpu.launch(
-                    launch::CountStates {
-                        singles: *singles,
-                        weights: part_of(number),
-                        states: rows.states,
-                        places: rows.places,
-                        offsets,
-                        n,
-                        rows: count,
-                    },
-                    threads([n.div_ceil(8), 1, 1], [32, 8]),
-                )?;
+                // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+                unsafe {
+                    gpu.launch(
+                        launch::CountStates {
+                            singles: *singles,
+                            weights: part_of(number),
+                            states: rows.states,
+                            places: rows.places,
+                            offsets,
+                            n,
+                            rows: count,
+                        },
+                        threads([n.div_ceil(8), 1, 1], [32, 8]),
+                    )
+                }?;
             }
         }
         Ok(())
     }
 
     /// Derivatives by the parameters of a component, from its counts.
-    fn derive(&mut self, number: usize, [counts, singles]: [u64; 2], said: u64) -> Result<(), CudaError> {
+    ///
+    /// # Safety
+    /// Counts have room for this shape; `said` is what [`Self::start`] put there.
+    unsafe fn derive(
+        &mut self,
+        number: usize,
+        [counts, singles]: [u64; 2],
+        said: u64,
+    ) -> Result<(), CudaError> {
         let gpu = self.gpu;
         let stream = &gpu.stream;
         let (n, total) = (self.whole.shape.n, self.whole.shape.total);
@@ -309,61 +340,73 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 let [passed, over, sums] = &mut self.passed;
                 let passed = passed.reserve(stream, 0)?;
                 let (over, sums) = (over.reserve(stream, 0)?, sums.reserve(stream, 0)?);
-                gpu.launch(
-                    launch::MoatGradient {
-                        gradient,
-                        passed,
-                        over,
-                        counts,
-                        parameters: own,
-                        marginals,
-                        total: share,
-                        p,
-                        prefix,
-                        alpha,
-                        offsets,
-                        pairs_at,
-                        n,
-                        s: total,
-                    },
-                    squares,
-                )?;
-                gpu.launch(
-                    launch::MoatLogits {
-                        gradient,
-                        by_log_p: sums,
-                        passed,
-                        singles,
-                        p,
-                        offsets,
-                        logits_at,
-                        n,
-                    },
-                    threads([n, 1, 1], [128, 1]),
-                )
+                // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+                unsafe {
+                    gpu.launch(
+                        launch::MoatGradient {
+                            gradient,
+                            passed,
+                            over,
+                            counts,
+                            parameters: own,
+                            marginals,
+                            total: share,
+                            p,
+                            prefix,
+                            alpha,
+                            offsets,
+                            pairs_at,
+                            n,
+                            s: total,
+                        },
+                        squares,
+                    )
+                }?;
+                // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+                unsafe {
+                    gpu.launch(
+                        launch::MoatLogits {
+                            gradient,
+                            by_log_p: sums,
+                            passed,
+                            singles,
+                            p,
+                            offsets,
+                            logits_at,
+                            n,
+                        },
+                        threads([n, 1, 1], [128, 1]),
+                    )
+                }
             }
             Family::Directed => {
                 let even = said + 5 * 8;
-                gpu.launch(
-                    launch::DirectedGradient {
-                        gradient,
-                        counts,
-                        p,
-                        marginals,
-                        total: share,
-                        even,
-                        offsets,
-                        n,
-                        s: total,
-                    },
-                    squares,
-                )
+                // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+                unsafe {
+                    gpu.launch(
+                        launch::DirectedGradient {
+                            gradient,
+                            counts,
+                            p,
+                            marginals,
+                            total: share,
+                            even,
+                            offsets,
+                            n,
+                            s: total,
+                        },
+                        squares,
+                    )
+                }
             }
         }
     }
 
     /// Adam, where nothing is in doubt.
-    fn ascend(&mut self, said: u64) -> Result<(), CudaError> {
+    ///
+    /// # Safety
+    /// `said` is what [`Self::start`] put there.
+    unsafe fn ascend(&mut self, said: u64) -> Result<(), CudaError> {
         let gpu = self.gpu;
         let stream = &gpu.stream;
         let (components, size) = (self.whole.components(), self.whole.size);
@@ -376,19 +419,32 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             let log_weights = self.whole.log_weights_at(gpu)?;
             let to = gradient + (components * size * 8) as u64;
             let one = threads([1, 1, 1], [1, 1]);
-            gpu.launch(launch::WeightsGradient { gradient: to, told, log_weights, components }, one)?;
+            // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+            unsafe {
+                gpu.launch(launch::WeightsGradient { gradient: to, told, log_weights, components }, one)
+            }?;
             if self.regularisation.shrinkage > 0.0 {
                 let strength = said + 6 * 8;
-                gpu.launch(launch::Shrink { gradient, parameters, strength, size, components }, each(size))?;
+                // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+                unsafe {
+                    gpu.launch(
+                        launch::Shrink { gradient, parameters, strength, size, components },
+                        each(size),
+                    )
+                }?;
             }
         }
-        gpu.launch(launch::DoubtGradient { told, gradient, size: self.all }, each(self.all))?;
+        // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+        unsafe { gpu.launch(launch::DoubtGradient { told, gradient, size: self.all }, each(self.all)) }?;
         let means = self.means.reserve(stream, 0)?;
         let squares = self.squares.reserve(stream, 0)?;
-        gpu.launch(
-            launch::Adam { parameters, means, squares, gradient, how: said, told, size: self.all },
-            each(self.all),
-        )?;
+        // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+        unsafe {
+            gpu.launch(
+                launch::Adam { parameters, means, squares, gradient, how: said, told, size: self.all },
+                each(self.all),
+            )
+        }?;
         if let Some([odds, which]) = &mut self.held {
             let (odds, which) = (odds.reserve(stream, 0)?, which.reserve(stream, 0)?);
             let offsets = self.whole.offsets.reserve(stream, 0)?;
@@ -397,33 +453,39 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 match &mut self.whole.family {
                     Family::Moat { logits_at, .. } => {
                         let logits_at = logits_at.reserve(stream, 0)?;
-                        gpu.launch(
-                            launch::MoatSmoothUnseen {
-                                parameters: own,
-                                odds,
-                                unseen: which,
-                                offsets,
-                                logits_at,
-                                doubt: told,
-                                n,
-                            },
-                            each(n),
-                        )?;
+                        // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+                        unsafe {
+                            gpu.launch(
+                                launch::MoatSmoothUnseen {
+                                    parameters: own,
+                                    odds,
+                                    unseen: which,
+                                    offsets,
+                                    logits_at,
+                                    doubt: told,
+                                    n,
+                                },
+                                each(n),
+                            )
+                        }?;
                     }
                     Family::Directed => {
                         let all = threads([total.div_ceil(128), n, 1], [128, 1]);
-                        gpu.launch(
-                            launch::DirectedSmoothUnseen {
-                                parameters: own,
-                                odds,
-                                unseen: which,
-                                offsets,
-                                doubt: told,
-                                n,
-                                s: total,
-                            },
-                            all,
-                        )?;
+                        // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+                        unsafe {
+                            gpu.launch(
+                                launch::DirectedSmoothUnseen {
+                                    parameters: own,
+                                    odds,
+                                    unseen: which,
+                                    offsets,
+                                    doubt: told,
+                                    n,
+                                    s: total,
+                                },
+                                all,
+                            )
+                        }?;
                     }
                 }
             }
@@ -433,10 +495,13 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 self.average.copy(stream, &self.whole.parameters, self.all * 8)?;
             }
             let average = self.average.reserve(stream, 0)?;
-            gpu.launch(
-                launch::Follow { average, parameters, how: said, told, size: self.all },
-                each(self.all),
-            )?;
+            // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
+            unsafe {
+                gpu.launch(
+                    launch::Follow { average, parameters, how: said, told, size: self.all },
+                    each(self.all),
+                )
+            }?;
         }
         Ok(())
     }

@@ -92,7 +92,10 @@ impl Shape {
 
 impl<T: CudaReal> Cuda<T> {
     /// log F of rows.
-    pub(super) fn eliminate_blocks(
+    ///
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    pub(super) unsafe fn eliminate_blocks(
         &self,
         shape: &Shape,
         look: &Look,
@@ -109,10 +112,13 @@ impl<T: CudaReal> Cuda<T> {
         let mut places = look.places(0, all, logs);
         places.extend(parts.iter_mut().flat_map(|part| part.places(self)));
         let records = if space.may_record && rows <= FEW_ROWS { Some(&mut space.records) } else { None };
-        self.record(records, places, || self.start_forward(shape, look, logs, &mut parts))
+        // SAFETY: the caller's promise; every part has reserved what the forward pass writes.
+        self.record(records, places, || unsafe { self.start_forward(shape, look, logs, &mut parts) })
     }
 
-    fn start_forward(
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    unsafe fn start_forward(
         &self,
         shape: &Shape,
         look: &Look,
@@ -120,12 +126,15 @@ impl<T: CudaReal> Cuda<T> {
         parts: &mut [Part<'_>],
     ) -> Result<(), CudaError> {
         self.fork()?;
-        let started = self.forward_on_lanes(shape, look, logs, parts);
+        // SAFETY: the caller's promise.
+        let started = unsafe { self.forward_on_lanes(shape, look, logs, parts) };
         // Whatever happened: nobody goes on before all lanes are done.
         started.and(self.join())
     }
 
-    fn forward_on_lanes(
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    unsafe fn forward_on_lanes(
         &self,
         shape: &Shape,
         look: &Look,
@@ -139,39 +148,46 @@ impl<T: CudaReal> Cuda<T> {
                 Some(prior) => (prior.weights, part.count - 1),
                 None => (0, usize::MAX),
             };
-            self.launch_on(
-                &part.lane.stream,
-                launch::FillRates {
-                    q,
-                    rates: look.rates,
-                    states: part.look.states,
-                    places: part.look.places,
-                    prior,
-                    prior_row,
-                    n,
-                    size,
-                    p,
-                    s: total,
-                    directed: usize::from(directed),
-                },
-                threads([p / B, p / B, part.count], [B, 8]),
-            )?;
+            // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+            unsafe {
+                self.launch_on(
+                    &part.lane.stream,
+                    launch::FillRates {
+                        q,
+                        rates: look.rates,
+                        states: part.look.states,
+                        places: part.look.places,
+                        prior,
+                        prior_row,
+                        n,
+                        size,
+                        p,
+                        s: total,
+                        directed: usize::from(directed),
+                    },
+                    threads([p / B, p / B, part.count], [B, 8]),
+                )
+            }?;
         }
         // In turns, so that all lanes have something to do.
         for band in shape.bands().into_iter().rev() {
             for part in parts.iter_mut() {
-                self.eliminate_band(shape, part, band.clone())?;
+                // SAFETY: the caller's promise; the band is one of the shape's.
+                unsafe { self.eliminate_band(shape, part, band.clone()) }?;
             }
         }
         for part in parts.iter_mut() {
             let pivots = part.share.pivots.reserve(&self.stream, 0)?;
             let logs = logs + (part.first * 8) as u64;
             let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
-            self.launch_on(
-                &part.lane.stream,
-                launch::LogPivots { pivots, logs, size, p, rows: part.count },
-                few,
-            )?;
+            // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+            unsafe {
+                self.launch_on(
+                    &part.lane.stream,
+                    launch::LogPivots { pivots, logs, size, p, rows: part.count },
+                    few,
+                )
+            }?;
         }
         Ok(())
     }
@@ -203,7 +219,9 @@ impl<T: CudaReal> Cuda<T> {
         parts.filter(|part| part.count > 0).collect()
     }
 
-    fn eliminate_band(
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    unsafe fn eliminate_band(
         &self,
         shape: &Shape,
         part: &mut Part<'_>,
@@ -225,10 +243,13 @@ impl<T: CudaReal> Cuda<T> {
         let exit = |row: usize, column: usize| (exits + ((row_of(row) * p + column) * real) as u64, p, panel);
         let lane = part.lane;
         let product = |transposed, shape, a, b, c, add| {
-            self.products(
-                lane,
-                Products { transposed: [transposed, false], shape, a, b, c, add, rows: count },
-            )
+            // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+            unsafe {
+                self.products(
+                    lane,
+                    Products { transposed: [transposed, false], shape, a, b, c, add, rows: count },
+                )
+            }
         };
         for block in band.clone().rev() {
             let [start, low, high] = shape.span(block);
@@ -236,44 +257,51 @@ impl<T: CudaReal> Cuda<T> {
             // Eight warps a row; more where each row has a multiprocessor to itself, for loading.
             let all = threads([count, 1, 1], [B, if count <= self.processors { B } else { FEW }]);
             if directed {
-                self.launch_on(
-                    &lane.stream,
-                    launch::EliminateDirected {
-                        q,
-                        pivots,
-                        inverses,
-                        greens: green,
-                        up_inverses: up_inverse,
-                        down_inverses: down_inverse,
-                        exits: leaves,
-                        start,
-                        low,
-                        high,
-                        p,
-                    },
-                    all,
-                )?;
+                // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+                unsafe {
+                    self.launch_on(
+                        &lane.stream,
+                        launch::EliminateDirected {
+                            q,
+                            pivots,
+                            inverses,
+                            greens: green,
+                            up_inverses: up_inverse,
+                            down_inverses: down_inverse,
+                            exits: leaves,
+                            start,
+                            low,
+                            high,
+                            p,
+                        },
+                        all,
+                    )
+                }?;
             } else {
-                self.launch_on(
-                    &lane.stream,
-                    launch::EliminateUndirected {
-                        q,
-                        pivots,
-                        inverses,
-                        greens: green,
-                        down_inverses: down_inverse,
-                        exits: leaves,
-                        start,
-                        low,
-                        high,
-                        p,
-                    },
-                    all,
-                )?;
+                // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+                unsafe {
+                    self.launch_on(
+                        &lane.stream,
+                        launch::EliminateUndirected {
+                            q,
+                            pivots,
+                            inverses,
+                            greens: green,
+                            down_inverses: down_inverse,
+                            exits: leaves,
+                            start,
+                            low,
+                            high,
+                            p,
+                        },
+                        all,
+                    )
+                }?;
             }
             // Where walks leave it, and at once what the rest of the band needs: rates into the block times that.
             let place = start - first;
-            self.leave(shape, part, green, start, first, exit(place, 0).0)?;
+            // SAFETY: the caller's promise; `start` is a block of the band.
+            unsafe { self.leave(shape, part, green, start, first, exit(place, 0).0) }?;
             if directed {
                 product(false, [first, place, B], at(0, start), exit(place, first), at(0, first), true)?;
             }
@@ -292,7 +320,10 @@ impl<T: CudaReal> Cuda<T> {
     }
 
     /// Where walks leave a block, and what that adds to the lines from `first` on.
-    fn leave(
+    ///
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    unsafe fn leave(
         &self,
         shape: &Shape,
         part: &mut Part<'_>,
@@ -309,21 +340,30 @@ impl<T: CudaReal> Cuda<T> {
         let (greens, exits, p, panel) = (green, to, shape.p, shape.exits());
         let stream = &part.lane.stream;
         match shape.directed {
-            true => self.launch_on(
-                stream,
-                launch::LeaveDirected { q, greens, exits, start, first, p, panel },
-                tiles,
-            ),
-            false => self.launch_on(
-                stream,
-                launch::LeaveUndirected { q, greens, exits, start, first, p, panel },
-                tiles,
-            ),
+            // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+            true => unsafe {
+                self.launch_on(
+                    stream,
+                    launch::LeaveDirected { q, greens, exits, start, first, p, panel },
+                    tiles,
+                )
+            },
+            // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+            false => unsafe {
+                self.launch_on(
+                    stream,
+                    launch::LeaveUndirected { q, greens, exits, start, first, p, panel },
+                    tiles,
+                )
+            },
         }
     }
 
     /// Derivatives of rows.
-    pub(super) fn backward_blocks(
+    ///
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    pub(super) unsafe fn backward_blocks(
         &self,
         shape: &Shape,
         look: &Look,
@@ -343,21 +383,27 @@ impl<T: CudaReal> Cuda<T> {
         places.push(logs);
         places.extend(parts.iter_mut().flat_map(|part| part.places(self)));
         let records = if space.may_record && rows <= FEW_ROWS { Some(&mut space.records) } else { None };
-        self.record(records, places, || self.start_backward(shape, [logs, trusted], &mut parts))
+        // SAFETY: the caller's promise; every part has reserved what the backward pass writes.
+        self.record(records, places, || unsafe { self.start_backward(shape, [logs, trusted], &mut parts) })
     }
 
-    fn start_backward(
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    unsafe fn start_backward(
         &self,
         shape: &Shape,
         [logs, trusted]: [u64; 2],
         parts: &mut [Part<'_>],
     ) -> Result<(), CudaError> {
         self.fork()?;
-        let started = self.backward_on_lanes(shape, [logs, trusted], parts);
+        // SAFETY: the caller's promise.
+        let started = unsafe { self.backward_on_lanes(shape, [logs, trusted], parts) };
         started.and(self.join())
     }
 
-    fn backward_on_lanes(
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    unsafe fn backward_on_lanes(
         &self,
         shape: &Shape,
         [logs, trusted]: [u64; 2],
@@ -367,39 +413,48 @@ impl<T: CudaReal> Cuda<T> {
         let stream = &self.stream;
         for band in shape.bands() {
             for part in parts.iter_mut() {
-                self.backward_band(shape, part, band.clone())?;
+                // SAFETY: the caller's promise; the band is one of the shape's.
+                unsafe { self.backward_band(shape, part, band.clone()) }?;
             }
         }
         for part in parts.iter_mut() {
             let g = part.share.g.reserve(stream, 0)?;
             let (logs, trusted) = (logs + (part.first * 8) as u64, trusted + part.first as u64);
             let few = threads([part.count.div_ceil(8), 1, 1], [B, 8]);
-            self.launch_on(
-                &part.lane.stream,
-                launch::TrustDerivatives { g, logs, trusted, size, p, rows: part.count },
-                few,
-            )?;
+            // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+            unsafe {
+                self.launch_on(
+                    &part.lane.stream,
+                    launch::TrustDerivatives { g, logs, trusted, size, p, rows: part.count },
+                    few,
+                )
+            }?;
             if let Some(prior) = part.look.prior {
                 let own = g + ((part.count - 1) * p * p * size_of::<T>()) as u64;
                 let all = threads([n.div_ceil(128), n, 1], [128, 1]);
-                self.launch_on(
-                    &part.lane.stream,
-                    launch::PriorMarginals {
-                        marginals: prior.marginals,
-                        g: own,
-                        prior: prior.weights,
-                        n,
-                        p,
-                        directed: usize::from(directed),
-                    },
-                    all,
-                )?;
+                // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+                unsafe {
+                    self.launch_on(
+                        &part.lane.stream,
+                        launch::PriorMarginals {
+                            marginals: prior.marginals,
+                            g: own,
+                            prior: prior.weights,
+                            n,
+                            p,
+                            directed: usize::from(directed),
+                        },
+                        all,
+                    )
+                }?;
             }
         }
         Ok(())
     }
 
-    fn backward_band(
+    /// # Safety
+    /// As for [`Cuda::backward_pass`]; a part has reserved what it writes.
+    unsafe fn backward_band(
         &self,
         shape: &Shape,
         part: &mut Part<'_>,
@@ -435,7 +490,8 @@ impl<T: CudaReal> Cuda<T> {
         let of_columns = |row, column| (number(columns, row, W, column), W, panel);
         let one_a_row = threads([count, 1, 1], [B, FEW]);
         let product = |transposed, shape, a, b, c, add| {
-            self.products(lane, Products { transposed, shape, a, b, c, add, rows: count })
+            // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+            unsafe { self.products(lane, Products { transposed, shape, a, b, c, add, rows: count }) }
         };
         // Σ a[k] b[l] over `along` numbers; so many squares of it, each in as many parts as keep the device busy. How many.
         let narrow_products = |to: Narrow, a: Matrix, b: Matrix, along: usize, transposed, squares: usize| {
@@ -451,26 +507,29 @@ impl<T: CudaReal> Cuda<T> {
                 Narrow::InParts(to) => (to, B, [narrow, parts * narrow, 0]),
             };
             if parts > 0 && squares > 0 {
-                self.launch_on(
-                    &lane.stream,
-                    launch::NarrowProducts {
-                        to,
-                        a: a.0,
-                        b: b.0,
-                        along,
-                        times,
-                        transposed: usize::from(transposed),
-                        a_stride: a.1,
-                        a_matrix: a.2,
-                        b_stride: b.1,
-                        b_matrix: b.2,
-                        line,
-                        part,
-                        matrix,
-                        square,
-                    },
-                    threads([parts, count, squares], [256, 1]),
-                )?;
+                // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+                unsafe {
+                    self.launch_on(
+                        &lane.stream,
+                        launch::NarrowProducts {
+                            to,
+                            a: a.0,
+                            b: b.0,
+                            along,
+                            times,
+                            transposed: usize::from(transposed),
+                            a_stride: a.1,
+                            a_matrix: a.2,
+                            b_stride: b.1,
+                            b_matrix: b.2,
+                            line,
+                            part,
+                            matrix,
+                            square,
+                        },
+                        threads([parts, count, squares], [256, 1]),
+                    )
+                }?;
             }
             Ok(parts)
         };
@@ -483,7 +542,8 @@ impl<T: CudaReal> Cuda<T> {
             let [green, ..] = part.of_block(self, block)?;
             let (place, green) = (start - known, (green, B, narrow));
             // h = green × q[block, rest]; entries = q[rest, block] × green
-            self.leave(shape, part, green.0, start, start, of_exits(place, 0).0)?;
+            // SAFETY: the caller's promise; `start` is a block of the band.
+            unsafe { self.leave(shape, part, green.0, start, start, of_exits(place, 0).0) }?;
             product(PLAIN, [start, B, B], of_q(0, start), green, of_entries(0, place), false)?;
         }
         // y over what lies before the band, for all of its blocks; and x = G × hᵀ.
@@ -509,37 +569,46 @@ impl<T: CudaReal> Cuda<T> {
                 let parts = narrow_products(Narrow::Alone(among), h(0), back, start, false, squares)?;
                 if squares > 0 && parts > 1 {
                     let all = threads([count, squares, 1], [B, FEW]);
-                    self.launch_on(
-                        &lane.stream,
-                        launch::AddNarrow { to: among.0, parts: z_out, count: parts, p },
-                        all,
-                    )?;
+                    // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+                    unsafe {
+                        self.launch_on(
+                            &lane.stream,
+                            launch::AddNarrow { to: among.0, parts: z_out, count: parts, p },
+                            all,
+                        )
+                    }?;
                 }
                 let parts = narrow_products(Narrow::InParts(z_out), of_q(start, 0), y, start, false, 1)?;
-                self.launch_on(
-                    &lane.stream,
-                    launch::BackwardUndirected {
-                        all_q: q,
-                        all_r: g,
-                        inverses,
-                        down_inverses: down_inverse,
-                        exits: leaves,
-                        z_parts: z_out,
-                        lifts,
-                        start,
-                        low,
-                        high,
-                        p,
-                        parts,
-                    },
-                    one_a_row,
-                )?;
-                if start > 0 {
+                // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+                unsafe {
                     self.launch_on(
                         &lane.stream,
-                        launch::SpreadUndirected { all_r: g, lifts, start, p },
-                        tiles,
-                    )?;
+                        launch::BackwardUndirected {
+                            all_q: q,
+                            all_r: g,
+                            inverses,
+                            down_inverses: down_inverse,
+                            exits: leaves,
+                            z_parts: z_out,
+                            lifts,
+                            start,
+                            low,
+                            high,
+                            p,
+                            parts,
+                        },
+                        one_a_row,
+                    )
+                }?;
+                if start > 0 {
+                    // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+                    unsafe {
+                        self.launch_on(
+                            &lane.stream,
+                            launch::SpreadUndirected { all_r: g, lifts, start, p },
+                            tiles,
+                        )
+                    }?;
                 }
                 continue;
             }
@@ -554,32 +623,38 @@ impl<T: CudaReal> Cuda<T> {
             let (rows, columns) = (of_g(start, 0), of_q(0, start));
             let parts = narrow_products(Narrow::InParts(z_out), rows, of_q(start, 0), start, false, 1)?;
             narrow_products(Narrow::InParts(z_in), columns, x, start, true, 1)?;
-            self.launch_on(
-                &lane.stream,
-                launch::BackwardDirected {
-                    all_q: q,
-                    all_g: g,
-                    inverses,
-                    up_inverses: up_inverse,
-                    down_inverses: down_inverse,
-                    exits: leaves,
-                    z_outs: z_out,
-                    z_ins: z_in,
-                    lifts,
-                    start,
-                    low,
-                    high,
-                    p,
-                    parts,
-                },
-                one_a_row,
-            )?;
-            if start > 0 {
+            // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+            unsafe {
                 self.launch_on(
                     &lane.stream,
-                    launch::SpreadDirected { all_g: g, lifts, columns: x.0, start, p, w: W },
-                    tiles,
-                )?;
+                    launch::BackwardDirected {
+                        all_q: q,
+                        all_g: g,
+                        inverses,
+                        up_inverses: up_inverse,
+                        down_inverses: down_inverse,
+                        exits: leaves,
+                        z_outs: z_out,
+                        z_ins: z_in,
+                        lifts,
+                        start,
+                        low,
+                        high,
+                        p,
+                        parts,
+                    },
+                    one_a_row,
+                )
+            }?;
+            if start > 0 {
+                // SAFETY: the caller's promise; blocks, bands and rows of the part stay within what it has reserved.
+                unsafe {
+                    self.launch_on(
+                        &lane.stream,
+                        launch::SpreadDirected { all_g: g, lifts, columns: x.0, start, p, w: W },
+                        tiles,
+                    )
+                }?;
             }
         }
         Ok(())

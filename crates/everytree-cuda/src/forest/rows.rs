@@ -53,8 +53,11 @@ impl Small {
 
 impl<T: CudaReal> Cuda<T> {
     /// The backward pass, with what comes `before` it; adds to `counts`.
+    ///
+    /// # Safety
+    /// As for [`Cuda::backward_pass`].
     #[expect(clippy::too_many_arguments, reason = "one kernel")]
-    pub(super) fn back_in_shared_memory(
+    pub(super) unsafe fn back_in_shared_memory(
         &self,
         small: &Small,
         shape: &Shape,
@@ -69,17 +72,28 @@ impl<T: CudaReal> Cuda<T> {
         let blocks = small.blocks(rows + usize::from(look.prior.is_some()));
         if blocks * entries > MOST_SUMS {
             // Many states: derivatives first, then sums of those.
-            self.rows_in_shared_memory(small, shape, look, rows, space, before | BACKWARD, weights)?;
-            return self.tally(shape, look, rows, space, weights, counts);
+            // SAFETY: the caller's promise; sums are there where they are asked for.
+            unsafe {
+                self.rows_in_shared_memory(small, shape, look, rows, space, before | BACKWARD, weights)
+            }?;
+            // SAFETY: the caller's promise; the derivatives have just been written.
+            return unsafe { self.tally(shape, look, rows, space, weights, counts) };
         }
         space.sums.clear(&self.stream, blocks * entries * size_of::<T>())?;
-        self.rows_in_shared_memory(small, shape, look, rows, space, before | BACKWARD | SUM, weights)?;
-        self.add_chunks(shape, look, space, blocks, counts)
+        // SAFETY: the caller's promise; sums are there where they are asked for.
+        unsafe {
+            self.rows_in_shared_memory(small, shape, look, rows, space, before | BACKWARD | SUM, weights)
+        }?;
+        // SAFETY: the caller's promise; a table of sums was cleared for every thread block.
+        unsafe { self.add_chunks(shape, look, space, blocks, counts) }
     }
 
     /// Does to all rows what `stage` says.
+    ///
+    /// # Safety
+    /// As for [`Cuda::backward_pass`].
     #[expect(clippy::too_many_arguments, reason = "one kernel")]
-    pub(super) fn rows_in_shared_memory(
+    pub(super) unsafe fn rows_in_shared_memory(
         &self,
         small: &Small,
         shape: &Shape,
@@ -100,31 +114,34 @@ impl<T: CudaReal> Cuda<T> {
         let sums = space.sums.reserve(stream, 0)?;
         let prior = look.prior.unwrap_or(Prior { weights: 0, marginals: 0 });
         let prior_row = if look.prior.is_some() { rows } else { usize::MAX };
-        self.launch(
-            launch::RowsKernel {
-                name: small.name,
-                kept,
-                derivatives,
-                logs,
-                trusted,
-                sums,
-                weights,
-                rates: look.rates,
-                states: look.states,
-                places: look.places,
-                prior: prior.weights,
-                marginals: prior.marginals,
-                prior_row,
-                n: shape.n,
-                s: shape.total,
-                rows: all,
-                stage,
-            },
-            LaunchConfig {
-                shared_mem_bytes: small.bytes as u32,
-                ..threads([small.blocks(all), 1, 1], [small.threads, 1])
-            },
-        )
+        // SAFETY: the caller's promise; matrices, logarithms and marks of all rows are reserved above.
+        unsafe {
+            self.launch(
+                launch::RowsKernel {
+                    name: small.name,
+                    kept,
+                    derivatives,
+                    logs,
+                    trusted,
+                    sums,
+                    weights,
+                    rates: look.rates,
+                    states: look.states,
+                    places: look.places,
+                    prior: prior.weights,
+                    marginals: prior.marginals,
+                    prior_row,
+                    n: shape.n,
+                    s: shape.total,
+                    rows: all,
+                    stage,
+                },
+                LaunchConfig {
+                    shared_mem_bytes: small.bytes as u32,
+                    ..threads([small.blocks(all), 1, 1], [small.threads, 1])
+                },
+            )
+        }
     }
 }
 
