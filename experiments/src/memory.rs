@@ -61,7 +61,7 @@ impl Memory {
             let train = self.folder.join(format!("{columns}x{states}.csv"));
             let incomplete = self.folder.join(format!("{columns}x{states}-incomplete.csv"));
             write_table(&train, columns, states, rows, false)?;
-            write_table(&incomplete, columns, states, 20, true)?;
+            write_table(&incomplete, columns, states, if columns < 4000 { 20 } else { 4 }, true)?;
             for (name, family, batch) in FAMILIES {
                 let model = self.folder.join(format!("{columns}x{states}-{name}.everytree"));
                 let mut fit =

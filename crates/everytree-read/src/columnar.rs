@@ -157,6 +157,7 @@ impl Format for Columnar {
         let mut first = 0;
         for batch in &mut self.batches {
             let batch = batch.map_err(|error| Problem::Format(error.to_string()))?;
+            check_rows(&batch)?;
             let both = batch.columns().iter().zip(&self.names).zip(&self.wanted);
             let columns: Result<Vec<Column>, Problem> = both
                 .map(
@@ -190,6 +191,16 @@ impl Format for Columnar {
     ) -> Result<(), Problem> {
         copy::copy(*self, fills, out)
     }
+}
+
+/// Rows cost at least a bit each, unless all columns are of a type without values: then a few bytes may speak of any number of them.
+fn check_rows(batch: &RecordBatch) -> Result<(), Problem> {
+    const ROWS_WITHOUT_BYTES: usize = 1 << 20;
+    let (rows, bytes) = (batch.num_rows(), batch.get_array_memory_size());
+    if rows > ROWS_WITHOUT_BYTES.max(bytes.saturating_mul(64)) {
+        return Err(Problem::Format(format!("it speaks of {rows} rows in {bytes} bytes")));
+    }
+    Ok(())
 }
 
 fn names(schema: &Schema) -> Result<Vec<String>, Problem> {
@@ -254,5 +265,20 @@ impl Column {
             Column::Booleans(array) if array.is_valid(row) => Cell::Boolean(array.as_boolean().value(row)),
             _ => Cell::Missing,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{BooleanArray, NullArray};
+
+    #[test]
+    fn rows_without_values_are_not_counted_for_ever() {
+        let of = |array: ArrayRef| RecordBatch::try_from_iter([("a", array)]).unwrap();
+        assert!(check_rows(&of(Arc::new(NullArray::new(1000)))).is_ok());
+        let problem = check_rows(&of(Arc::new(NullArray::new(1 << 60)))).unwrap_err();
+        assert!(problem.to_string().contains("1152921504606846976 rows"), "{problem}");
+        assert!(check_rows(&of(Arc::new(BooleanArray::from(vec![true; 10_000_000])))).is_ok());
     }
 }

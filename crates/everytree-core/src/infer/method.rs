@@ -47,7 +47,7 @@ impl Method {
         }
     }
 
-    /// Enumeration where it takes no more than so many operations, else random trees that lean towards the evidence.
+    /// Enumeration where it takes no more than so many operations, or a few rows; else random trees that lean towards the evidence.
     pub fn within<D: Density + ?Sized>(_: &D, evidence: &Evidence, operations: f64) -> Method {
         Self::affordable(evidence, operations)
     }
@@ -55,8 +55,11 @@ impl Method {
     /// The same, of any model.
     pub(crate) fn affordable(evidence: &Evidence, operations: f64) -> Method {
         const MOST_ROWS: u64 = 1 << 20;
+        // Before the first random tree is drawn, a few eliminations have been made to prepare for it, and more for every round.
+        const FEW_ROWS: u64 = 32;
         let cost = (evidence.variables() as f64).powi(3) + 100.0;
         match exact::rows(evidence) {
+            Some(rows) if rows <= FEW_ROWS => Method::Exact,
             Some(rows) if rows <= MOST_ROWS && rows as f64 * cost <= operations => Method::Exact,
             _ => Method::Tilted,
         }

@@ -41,25 +41,29 @@ impl Footprint {
         let square = 8.0 * total * total;
         let own = 8.0 * parameters(family, shape, states);
         let edges = 8.0 * n * n;
+        // How often pairs of states of two columns were seen.
+        let squares: f64 = states.iter().map(|&count| (count as f64).powi(2)).sum();
+        let seen = 8.0 * (total * total - squares) / 2.0;
         let model = components * (own + edges);
         // Model, best model and the optimiser's two lists, each as of now and as of the last epoch; the gradient, the average.
         let copies = 6.0 * own;
         let (looking, answers, scoring, learning) = match family.spec().trees {
             Trees::All => {
                 // Matrices over all states that are there at once: rates, prepared rates, factors and conditional tables, of which
-                // those of spanning trees are filled below the diagonal only; of rooted forests, probabilities besides.
+                // those of spanning trees are filled below the diagonal only; of rooted forests, probabilities besides. Edges of
+                // spanning trees are looked at without any.
                 let [looking, answers, filled] = match family.spec().pair_tables {
-                    true => [1.4, 2.7, 0.5],
-                    false => [2.8, 4.8, 1.0],
+                    true => [0.0, 2.7, 0.56],
+                    false => [5.4, 4.8, 1.0],
                 };
                 let looking = looking * square * components + (12.0 + 12.0 * filled) * edges * components;
                 let answers = answers * square * components + 6.0 * edges * components;
-                // What every thread works with: sixteen rows in f32, or eight in f64, and as much again.
-                let spaces = threads * 18.0 * edges;
+                // What every thread works with: sixteen rows in f32, or eight in f64, and as much again; larger rows one by one.
+                let spaces = threads * if states.len() <= 256 { 18.0 } else { 4.0 } * edges;
                 // Rates, prepared rates in f32, counts; for validation rates and prepared rates in f64; sums of two chunks a
-                // thread, in f32.
-                let ready = components * filled * (1.0 + 0.5 + 1.0 + 2.0 + (2.0 * filled - 1.0)) * square;
-                let sums = components * threads * filled * square;
+                // thread, in f32. What is prepared is filled everywhere.
+                let ready = components * (3.0 * filled + 0.5 + 1.0) * square;
+                let sums = components * threads * 1.1 * filled * square;
                 // Eliminated matrices of a batch, in f32; for what rows say about edges, of some rows in f64.
                 let some = if states.len() < MANY_VARIABLES { 512.0 } else { 64.0 };
                 let of_edges = components * (some * edges).min((1u64 << 28) as f64);
@@ -70,7 +74,7 @@ impl Footprint {
             }
             Trees::One => {
                 let answers = 3.0 * own * components;
-                (answers, answers, answers, (copies + own) * components + square)
+                (answers, answers, answers, (copies + own) * components + seen)
             }
             Trees::OneLatent => {
                 let hidden = shape.hidden.unwrap_or(1);
@@ -78,7 +82,7 @@ impl Footprint {
                 // Clusters of rows that the hidden states stand for at the beginning have counts of their own.
                 let groups = if hidden >= most { hidden / most } else { hidden }.max(1) as f64;
                 let answers = 3.0 * own * components;
-                (answers, answers, answers, (copies + own) * components + (1.0 + groups) * square)
+                (answers, answers, answers, (copies + own) * components + (1.0 + groups) * seen)
             }
         };
         let bytes = |beside: f64| (SLACK * (model + beside) + BASE) as u64;
