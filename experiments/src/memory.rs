@@ -72,12 +72,20 @@ impl Memory {
                 }
                 let shape = ComponentShape { pairs: Some(Pairs::Lambda), hidden: Some(HIDDEN) };
                 let batch = if columns >= 500 { batch.min(64) } else { batch };
-                // Without a model there is nothing to ask.
+                let all = vec![states; columns];
+                let of_rows = footprint_of_rows(&all, rows);
+                let learning = Footprint::of(family, &shape, &all, 1, batch.min(rows)).learning + of_rows;
+                _ = fs::remove_file(&model);
                 let fitted = self.measure(&fit)?;
+                if !model.exists() {
+                    let predicted = learning as f64 / 1e6;
+                    writeln!(lines, "{columns},{states},{rows},{name},fit (refused),{predicted:.0},,,")?;
+                    continue;
+                }
                 let file = ModelFile::load(&model).context("the model that was just learned")?;
                 let all = file.schema.states();
                 let need = Footprint::of(family, &shape, &all, 1, batch.min(rows));
-                let rows_too = footprint_of_rows(&all, rows);
+                let looking = if file.edge_posteriors.is_some() { need.looking } else { need.finding };
                 let out = self.folder.join("out.csv");
                 let (model, table, out) = (path(&model)?, path(&incomplete)?, path(&out)?);
                 let commands: [(&str, u64, Vec<&str>); 5] = [
@@ -85,7 +93,7 @@ impl Memory {
                     ("impute", need.scoring, vec!["impute", model, table, "--out", out]),
                     ("sample", need.answers, vec!["sample", model, "-n", "1000", "--out", out]),
                     ("query", need.answers, vec!["query", model, "--given", "c1=v1", "--trees", "2000"]),
-                    ("inspect", need.looking, vec!["inspect", model, "--edges"]),
+                    ("inspect", looking, vec!["inspect", model, "--edges"]),
                 ];
                 let mut line = |command: &str, predicted: u64, found: Measured| {
                     let predicted = predicted as f64 / 1e6;
@@ -98,7 +106,7 @@ impl Memory {
                     println!("{text}");
                     writeln!(lines, "{text}")
                 };
-                line("fit", need.learning + rows_too, fitted)?;
+                line("fit", need.learning + of_rows, fitted)?;
                 for (command, predicted, arguments) in commands {
                     line(command, predicted, self.measure(&arguments)?)?;
                 }

@@ -62,7 +62,8 @@ impl Model {
         let components = core.mixture().components().len();
         let footprint = Footprint::of(core.family(), &core.shape(), &core.blocks().states(), components, 0);
         match work {
-            Work::Look => footprint.looking,
+            Work::Look if self.file().edge_posteriors.is_some() => footprint.looking,
+            Work::Look => footprint.finding,
             Work::Answer => footprint.answers,
             Work::Score => footprint.scoring,
         }

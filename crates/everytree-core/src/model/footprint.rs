@@ -13,6 +13,8 @@ pub struct Footprint {
     pub model: u64,
     /// A look at its edges and tables.
     pub looking: u64,
+    /// The same where the file does not say how probable edges are.
+    pub finding: u64,
     /// Answers to questions, and rows drawn.
     pub answers: u64,
     /// Likelihoods of many rows, and cells filled in.
@@ -47,16 +49,17 @@ impl Footprint {
         let model = components * (own + edges);
         // Model, best model and the optimiser's two lists, each as of now and as of the last epoch; the gradient, the average.
         let copies = 6.0 * own;
-        let (looking, answers, scoring, learning) = match family.spec().trees {
+        let (looking, finding, answers, scoring, learning) = match family.spec().trees {
             Trees::All => {
                 // Matrices over all states that are there at once: rates, prepared rates, factors and conditional tables, of which
                 // those of spanning trees are filled below the diagonal only; of rooted forests, probabilities besides. Edges of
-                // spanning trees are looked at without any.
-                let [looking, answers, filled] = match family.spec().pair_tables {
-                    true => [0.0, 2.7, 0.56],
-                    false => [5.4, 4.8, 1.0],
+                // spanning trees are looked at without any, if they are in the file.
+                let [looking, finding, answers, filled] = match family.spec().pair_tables {
+                    true => [0.0, 1.3, 2.7, 0.56],
+                    false => [5.4, 5.4, 4.8, 1.0],
                 };
-                let looking = looking * square * components + (12.0 + 12.0 * filled) * edges * components;
+                let [looking, finding] = [looking, finding]
+                    .map(|tables| (tables * square + (12.0 + 12.0 * filled) * edges) * components);
                 let answers = answers * square * components + 6.0 * edges * components;
                 // What every thread works with: sixteen rows in f32, or eight in f64, and as much again; larger rows one by one.
                 let spaces = threads * if states.len() <= 256 { 18.0 } else { 4.0 } * edges;
@@ -70,11 +73,11 @@ impl Footprint {
                 let kept = components * (batch as f64 * edges / 2.0).min((1u64 << 30) as f64 / components);
                 let kept = kept.max(of_edges);
                 let learning = copies * components + ready + sums + kept + spaces;
-                (looking, answers, answers + spaces, learning)
+                (looking, finding, answers, answers + spaces, learning)
             }
             Trees::One => {
                 let answers = 3.0 * own * components;
-                (answers, answers, answers, (copies + own) * components + seen)
+                (answers, answers, answers, answers, (copies + own) * components + seen)
             }
             Trees::OneLatent => {
                 let hidden = shape.hidden.unwrap_or(1);
@@ -82,13 +85,14 @@ impl Footprint {
                 // Clusters of rows that the hidden states stand for at the beginning have counts of their own.
                 let groups = if hidden >= most { hidden / most } else { hidden }.max(1) as f64;
                 let answers = 3.0 * own * components;
-                (answers, answers, answers, (copies + own) * components + (1.0 + groups) * seen)
+                (answers, answers, answers, answers, (copies + own) * components + (1.0 + groups) * seen)
             }
         };
         let bytes = |beside: f64| (SLACK * (model + beside) + BASE) as u64;
         Self {
             model: bytes(0.0),
             looking: bytes(looking),
+            finding: bytes(finding),
             answers: bytes(answers),
             scoring: bytes(scoring),
             learning: bytes(learning),
