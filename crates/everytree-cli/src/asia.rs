@@ -60,16 +60,14 @@ pub fn table(rows: impl Iterator<Item = Row>) -> Table {
 }
 
 pub fn schema() -> Schema {
-    let variable = |name: &str| Variable {
-        name: name.to_owned(),
-        states: States::Texts(vec!["no".to_owned(), "yes".to_owned()]),
-        missing: false,
-    };
+    let states = || States::Texts(vec!["no".to_owned(), "yes".to_owned()]);
+    let variable = |name: &str| Variable::new(name, states(), false);
     Schema {
         variables: NAMES.map(variable).to_vec(),
         header: true,
         missing: vec![String::new()],
         left_out: Vec::new(),
+        ids: Vec::new(),
     }
 }
 

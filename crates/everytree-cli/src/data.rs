@@ -2,8 +2,8 @@
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
-use everytree::{MissingValues, ReadOptions};
-use everytree_read::{Header, ReadSettings};
+use everytree::{MissingValues, ReadOptions, plural};
+use everytree_read::{Header, ReadSettings, Selection};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::Write;
@@ -31,6 +31,15 @@ pub struct TextArguments {
         hide_possible_values = true
     )]
     header: HeaderChoice,
+    /// Only these columns, separated by commas (repeatable); * stands for anything, ? for one character.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    columns: Vec<String>,
+    /// Not these columns (repeatable). A model remembers what it was learned without.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    drop: Vec<String>,
+    /// A column that tells rows apart (repeatable): not in the model, but carried into scores, samples and imputed files.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    id: Vec<String>,
 }
 
 impl TextArguments {
@@ -40,7 +49,9 @@ impl TextArguments {
             HeaderChoice::No => Header::No,
             HeaderChoice::Auto => Header::Auto,
         };
-        ReadSettings { delimiter: self.delimiter, header }
+        let Self { columns, drop, id: ids, .. } = self;
+        let selection = Selection { columns: columns.clone(), drop: drop.clone(), ids: ids.clone() };
+        ReadSettings { delimiter: self.delimiter, header, selection }
     }
 }
 
@@ -61,6 +72,8 @@ pub enum UnknownChoice {
     Error,
     /// As if the cell had not been observed.
     Unobserved,
+    /// The state "other" of its column, which a model has that was learned with --other.
+    Other,
 }
 
 impl From<UnknownChoice> for everytree::Unknown {
@@ -68,6 +81,7 @@ impl From<UnknownChoice> for everytree::Unknown {
         match choice {
             UnknownChoice::Error => Self::Error,
             UnknownChoice::Unobserved => Self::Unobserved,
+            UnknownChoice::Other => Self::Other,
         }
     }
 }
@@ -122,9 +136,20 @@ pub struct StateArguments {
     /// Most different values of a column that are states as they are.
     #[arg(long, default_value_t = 64, value_name = "K")]
     max_states: usize,
-    /// Cut a column of numbers into K quantile bins (repeatable); `none`: refuse columns of too many numbers.
-    #[arg(long, value_name = "COLUMN=K")]
+    /// Cut a column of numbers into K quantile bins (repeatable); K alone: every column of more than K different numbers;
+    /// `none`: refuse columns of too many numbers.
+    #[arg(long, value_name = "[COLUMN=]K")]
     bins: Vec<String>,
+    /// Tell the K most frequent labels of a column apart, and take all others for one state, "other" (repeatable); K alone: in
+    /// every column of more than K texts.
+    #[arg(long, value_name = "[COLUMN=]K")]
+    other: Vec<String>,
+    /// What stands before the fraction of a number, where it could be either. Default: seen in each column.
+    #[arg(long, value_name = ".|,")]
+    decimal: Option<char>,
+    /// What to do with a label of --test that was not seen in training: `error`, `unobserved` (the cell is summed out) or `other`.
+    #[arg(long, default_value = "error", value_name = "error|unobserved|other", hide_possible_values = true)]
+    unknown: UnknownChoice,
     /// Missing cells are one more state of their column (`category`), values that were not observed and are summed out
     /// (`marginalise`), or refused (`error`).
     #[arg(
@@ -148,18 +173,28 @@ impl StateArguments {
                 options.bin_numbers = false;
                 continue;
             }
-            let (column, count) =
-                bins.rsplit_once('=').ok_or_else(|| anyhow!("--bins {bins}: COLUMN=K, or none"))?;
-            let count =
-                count.parse().map_err(|_| anyhow!("--bins {bins}: {count:?} is not a number of bins"))?;
-            options = options.bins(column, count);
+            let (column, count) = counted("bins", bins)?;
+            match column {
+                Some(column) => options = options.bins(column, count),
+                None => options.all_bins = Some(count),
+            }
         }
+        for other in &self.other {
+            let (column, count) = counted("other", other)?;
+            match column {
+                Some(column) => drop(options.others.insert(column.to_owned(), count)),
+                None => options.other = Some(count),
+            }
+        }
+        options.decimal = self.decimal;
+        options.unknown = self.unknown.into();
         options.missing = match self.missing {
             MissingChoice::Category => MissingValues::Category,
             MissingChoice::Marginalise => MissingValues::Marginalise,
             MissingChoice::Error => MissingValues::Error,
         };
-        let ReadSettings { delimiter, header } = text.settings();
+        let ReadSettings { delimiter, header, selection } = text.settings();
+        (options.columns, options.drop, options.id) = (selection.columns, selection.drop, selection.ids);
         options.delimiter = delimiter.map(char::from);
         options.header = match header {
             Header::Auto => None,
@@ -167,6 +202,27 @@ impl StateArguments {
             Header::No => Some(false),
         };
         Ok(options)
+    }
+}
+
+/// `COLUMN=K` or `K`.
+fn counted<'a>(option: &str, text: &'a str) -> Result<(Option<&'a str>, usize)> {
+    let (column, number) = match text.rsplit_once('=') {
+        Some((column, number)) => (Some(column), number),
+        None => (None, text),
+    };
+    let number = number.trim().parse();
+    Ok((column, number.map_err(|_| anyhow!("--{option} {text}: K or COLUMN=K is needed, K a number"))?))
+}
+
+/// Cells whose labels were not known, and were taken for missing.
+pub fn say_unknown(path: &Path, cells: u64) {
+    if cells > 0 {
+        note!(
+            "note: {}: {} that the model does not know: taken for missing",
+            path.display(),
+            plural(cells as usize, "label")
+        );
     }
 }
 

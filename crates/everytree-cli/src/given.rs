@@ -2,9 +2,9 @@
 
 use crate::Outcome;
 use crate::data::use_threads;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use clap::Args;
-use everytree::{ErrorCode, Evidence, Model, Schema, Spelling, Variable};
+use everytree::{Condition, ErrorCode, Evidence, Model, Schema, Spelling, Variable};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -14,8 +14,9 @@ use std::path::PathBuf;
 pub struct Asking {
     /// Model file.
     pub model: PathBuf,
-    /// Evidence: a value, or several of which it is one (repeatable). `COLUMN=` is a missing cell.
-    #[arg(long, value_name = "COLUMN=VALUE[,VALUE]")]
+    /// Evidence (repeatable), in quotes: 'C=V', 'C!=V', 'C in {V, V}', 'C in A..B' (both ends included), 'C>A' and its kin,
+    /// 'C~V:w, V:w' (likelihoods; values not listed weigh 0), 'C=' (missing).
+    #[arg(long, value_name = "CONDITION")]
     pub given: Vec<String>,
     /// Seed of everything random.
     #[arg(long, default_value_t = 0, value_name = "N")]
@@ -64,57 +65,31 @@ pub fn row_json(schema: &Schema, labels: impl Iterator<Item = String>) -> Map<St
 /// "The answer is no."
 pub const NO: Result<Outcome> = Ok(Outcome::No);
 
-/// `COLUMN=VALUE` or `COLUMN=VALUE,VALUE`, each column once; mistakes are named after what stands `before` them.
+/// Conditions as people write them; mistakes are named after what stands `before` them.
 pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<Evidence<'m>> {
     let schema = model.schema();
     let mut evidence = model.evidence();
     for text in given {
-        let (name, value) =
-            split(schema, text).ok_or_else(|| anyhow!("{before}{text}: COLUMN=VALUE is needed"))?;
         let place = || format!("{before}{text}");
-        let labels = match schema.position(name) {
-            Some(variable) => {
-                let variable = &schema.variables[variable];
-                let labels = labels(variable, &schema.missing, value);
-                if let Some(reading) = reading(variable, value, &labels) {
-                    note!("note: {before}{text}: read as {reading}");
-                }
-                labels
-            }
-            None => vec![value.to_owned()],
-        };
-        let labels = labels.iter().map(String::as_str);
-        evidence = match evidence.given_any(name, labels) {
-            Err(error) if error.code() == ErrorCode::InvalidOption => return Err(error).with_context(place),
-            other => other?,
-        };
+        let (name, condition) = Condition::parse(schema, text).with_context(place)?;
+        if let (Some(variable), Condition::In(values)) = (schema.position(&name), &condition)
+            && let Some(reading) = reading(&schema.variables[variable], text, values)
+        {
+            note!("note: {before}{text}: read as {reading}");
+        }
+        evidence = evidence.given_that(&name, condition).with_context(place)?;
     }
     Ok(evidence)
 }
 
-/// One value, or several with commas between. A label may have commas of its own: the longest that fits is meant.
-fn labels(variable: &Variable, missing: &[String], value: &str) -> Vec<String> {
-    let known = variable.labels();
-    let parts: Vec<&str> = value.split(',').collect();
-    let mut found = Vec::new();
-    let mut place = 0;
-    while place < parts.len() {
-        let joined = |last: usize| parts[place..=last].join(",").trim().to_owned();
-        let fits = |last: &usize| known.contains(&joined(*last)) || missing.contains(&joined(*last));
-        // What is no label as it stands may be a number that is written otherwise: one part alone.
-        let last = (place..parts.len()).rev().find(fits).unwrap_or(place);
-        found.push(joined(last));
-        place = last + 1;
-    }
-    found
-}
-
 /// In words how values were read, where labels with commas leave a doubt.
-fn reading(variable: &Variable, value: &str, labels: &[String]) -> Option<String> {
-    if !(value.contains(',') && variable.labels().iter().any(|label| label.contains(','))) {
+fn reading(variable: &Variable, text: &str, values: &[Option<String>]) -> Option<String> {
+    let in_doubt = text.contains(',') && !text.contains('"');
+    if !(in_doubt && variable.labels().iter().any(|label| label.contains(','))) {
         return None;
     }
-    let quoted: Vec<String> = labels.iter().map(|label| format!("{label:?}")).collect();
+    let quoted: Vec<String> =
+        values.iter().map(|value| format!("{:?}", value.as_deref().unwrap_or(""))).collect();
     Some(match &quoted[..] {
         [one] => format!("the value {one}"),
         several => format!("any of the values {}", several.join(" and ")),
@@ -154,20 +129,32 @@ mod tests {
             ("age=030", 1.0),
             ("age=20,030", 2.0),
             ("age=", 1.0),
+            ("age!=", 2.0),
+            ("age!=20", 1.0),
+            ("age in {20, 30}", 2.0),
+            ("age in 10..20", 1.0),
+            ("age>20", 1.0),
+            ("a=b~x:1,z:1", 2.0),
         ] {
             assert!((p(&[given]) - states / 3.0).abs() < 0.05, "{given} {}", p(&[given]));
         }
         let variable = &model.schema().variables[0];
-        let said = |value: &str| reading(variable, value, &labels(variable, &[], value));
-        assert_eq!(said("x,y").as_deref(), Some("the value \"x,y\""));
-        assert_eq!(said("x,z").as_deref(), Some("any of the values \"x\" and \"z\""));
-        assert_eq!(said("x"), None);
+        let said = |text: &str| match Condition::parse(model.schema(), text).unwrap().1 {
+            Condition::In(values) => reading(variable, text, &values),
+            _ => None,
+        };
+        assert_eq!(said("a=b=x,y").as_deref(), Some("the value \"x,y\""));
+        assert_eq!(said("a=b=x,z").as_deref(), Some("any of the values \"x\" and \"z\""));
+        assert_eq!(said("a=b=x"), None);
+        assert_eq!(said("a=b in {x, \"x,y\"}"), None);
         for (given, words) in [
             (&["age=40"][..], "unknown value \"40\"; known: \"20\", \"30\", \"\""),
             (&["height=1"], "no column \"height\"; the columns are a=b, age"),
             (&["age=20", "age=30"], "given twice"),
             (&["age=20,30,", "age=30"], "given twice"),
-            (&["age"], "COLUMN=VALUE is needed"),
+            (&["age"], "an operator is needed: age=VALUE"),
+            (&["agee=20"], "did you mean \"age\"?"),
+            (&["age in 50..60"], "no value in 50..60"),
         ] {
             let error = format!("{:#}", read(given).unwrap_err());
             assert!(error.contains(words), "{error}");

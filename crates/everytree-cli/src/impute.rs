@@ -57,7 +57,7 @@ pub struct Impute {
     #[arg(long)]
     probabilities: bool,
     /// What to do with a label that the model does not know: `error`, or `unobserved` (it stays as it is).
-    #[arg(long, default_value = "error", value_name = "error|unobserved", hide_possible_values = true)]
+    #[arg(long, default_value = "error", value_name = "error|unobserved|other", hide_possible_values = true)]
     unknown: UnknownChoice,
     #[command(flatten)]
     text: TextArguments,

@@ -78,7 +78,7 @@ impl Inspect {
         if all == 0 {
             writeln!(out, "\nno edges")?;
         } else if self.edges || all <= self.top {
-            writeln!(out, "\nedges, the most probable first")?;
+            writeln!(out, "\nedges, the most probable first{}", what(tables.is_some()))?;
         } else {
             writeln!(out, "\nedges, the {} most probable of {}", edges.len(), count(all))?;
         }
@@ -224,6 +224,11 @@ impl Explained {
     }
 }
 
+/// What the tables of edges are.
+fn what(tables: bool) -> &'static str {
+    if tables { "; the tables are probabilities given that this edge is in the tree" } else { "" }
+}
+
 /// A table of edges, with bars, and the tables behind them.
 pub fn print_edges(out: &mut dyn Write, edges: &[Edge], tables: Option<&Explained>) -> Result<()> {
     let width = edges.iter().map(|edge| edge.from.chars().count()).max().unwrap_or(0);
@@ -348,9 +353,10 @@ fn roots(out: &mut dyn Write, model: &Model) -> Result<()> {
 
 fn variables(out: &mut dyn Write, schema: &Schema) -> Result<()> {
     const MOST: usize = 30;
-    let shown = &schema.variables[..schema.variables.len().min(MOST)];
-    let width = shown.iter().map(|variable| variable.name.chars().count()).max().unwrap_or(0);
-    for variable in shown {
+    const NAMES: usize = 6;
+    // Columns with the same states are one line.
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for variable in &schema.variables {
         let labels = variable.labels();
         let mut text: Vec<String> = labels.iter().take(8).cloned().collect();
         if variable.missing && labels.len() <= 8 {
@@ -358,10 +364,31 @@ fn variables(out: &mut dyn Write, schema: &Schema) -> Result<()> {
             text.push("(missing)".to_owned());
         }
         let more = if labels.len() > 8 { format!(", … {} in all", labels.len()) } else { String::new() };
-        writeln!(out, "  {:<width$}  {}{more}", variable.name, text.join(", "))?;
+        let states = format!("{}{more}", text.join(", "));
+        match groups.iter_mut().find(|(other, _)| *other == states) {
+            Some((_, names)) => names.push(&variable.name),
+            None => groups.push((states, vec![&variable.name])),
+        }
     }
-    if schema.variables.len() > MOST {
-        writeln!(out, "  … and {} more", count(schema.variables.len() - MOST))?;
+    let named = |names: &[&str]| match names.len() {
+        0..=NAMES => names.join(", "),
+        all => format!("{}, … ({})", names[..NAMES - 1].join(", "), plural(all, "column")),
+    };
+    let shown = &groups[..groups.len().min(MOST)];
+    let width = shown.iter().map(|(_, names)| named(names).chars().count()).max().unwrap_or(0);
+    for (states, names) in shown {
+        writeln!(out, "  {:<width$}  {states}", named(names))?;
+    }
+    if groups.len() > MOST {
+        let rest: usize = groups[MOST..].iter().map(|(_, names)| names.len()).sum();
+        writeln!(out, "  … and {} more", count(rest))?;
+    }
+    if !schema.left_out.is_empty() {
+        let ids =
+            |name: &String| if schema.ids.contains(name) { format!("{name} (id)") } else { name.clone() };
+        let names: Vec<String> = schema.left_out.iter().take(12).map(ids).collect();
+        let more = if schema.left_out.len() > 12 { ", …" } else { "" };
+        writeln!(out, "left out: {}{more}", names.join(", "))?;
     }
     Ok(())
 }

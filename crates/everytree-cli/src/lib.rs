@@ -136,7 +136,12 @@ fn in_words(error: &anyhow::Error) -> String {
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    let is_pipe = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
+    // An error of the system may be wrapped in another.
+    let broken = |error: &std::io::Error| {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<std::io::Error>());
+        is_pipe(error) || inner.is_some_and(is_pipe)
+    };
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
         io.or_else(|| cause.downcast_ref::<everytree::Error>()?.io()).is_some_and(broken)

@@ -1,12 +1,14 @@
 //! `everytree query`: posteriors, given evidence.
 
 use crate::Outcome;
+use crate::data::TextArguments;
 use crate::given::{Asking, NO, possible, split};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use everytree::{Answer, Method, TreeEdge, ValueAnswer};
 use serde_json::{Value, json};
 use std::io::Write;
+use std::path::PathBuf;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum MethodChoice {
@@ -25,7 +27,7 @@ enum MethodChoice {
 /// MCMC, with a standard error on every number.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  everytree query survey.everytree --given smoker=yes --target cancer\n  everytree query survey.everytree --given age=20,30 --given smoker=no --target cancer=yes --json"
+    after_help = "Examples:\n  everytree query survey.everytree --given 'smoker=yes' --target cancer\n  everytree query survey.everytree --given 'age in 20..39' --given 'smoker!=yes' --target cancer=yes --json\n  everytree query survey.everytree --given 'smoker=yes' --data survey.csv"
 )]
 pub struct Query {
     #[command(flatten)]
@@ -49,6 +51,14 @@ pub struct Query {
     /// those of the observed values.
     #[arg(long)]
     missing_as_state: bool,
+    /// Show every value of a column, not only the 12 most probable.
+    #[arg(long)]
+    all: bool,
+    /// A table: how many of its rows agree with the evidence, and their raw shares beside the model's answer.
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    text: TextArguments,
 }
 
 impl Query {
@@ -78,9 +88,14 @@ impl Query {
         if answer.chosen && answer.method == Method::BlockGibbs {
             note!("note: hardly any random tree explains the evidence; MCMC (block Gibbs chains) answered");
         }
+        let mut answer = answer;
+        if let Some(data) = &self.data {
+            query.beside(&mut answer, data.as_path(), &self.text.settings())?;
+        }
         let mut out = crate::shown::out();
         match self.asking.json {
             true => writeln!(out, "{}", object(&answer))?,
+            false if self.all => write!(out, "{answer:#}")?,
             false => write!(out, "{answer}")?,
         }
         Ok(Outcome::Done)
@@ -107,12 +122,16 @@ fn number(x: f64) -> Value {
 
 fn object(answer: &Answer) -> Value {
     let value = |value: &ValueAnswer| {
-        json!({
+        let mut entry = json!({
             "variable": value.variable,
             "value": value.value,
             "probability": value.probability.value,
             "standard_error": number(value.probability.standard_error),
-        })
+        });
+        if answer.matching.is_some() {
+            entry["observed"] = json!(value.observed);
+        }
+        entry
     };
     let mut object = json!({
         "method": answer.method,
@@ -135,6 +154,10 @@ fn object(answer: &Answer) -> Value {
             })
         };
         object["edges"] = json!(found.edges.iter().map(edge).collect::<Vec<_>>());
+    }
+    if let Some(matching) = answer.matching {
+        object["matching_rows"] = json!(matching.rows);
+        object["data_rows"] = json!(matching.of);
     }
     if let Some(r_hat) = answer.r_hat {
         object["r_hat"] = json!(r_hat);

@@ -52,7 +52,7 @@ impl Sample {
             Some(path) => write_through(path, |out| write(&sample, schema, path, format, out))
                 .with_context(|| path.display().to_string())?,
             None if self.asking.json => stream_json(&sample, schema, &mut stdout),
-            None => write_rows(&sample, TextWriter::new(&mut stdout, b',', schema)),
+            None => write_rows(&sample, TextWriter::new(&mut stdout, b',', schema).numbering(&schema.ids)),
         };
         let how = match drawn.or_else(|error| possible(Err(error.downcast()?), self.asking.json)) {
             Ok(Some(how)) => how,
@@ -97,11 +97,11 @@ fn write(
     let mut how = None;
     match format {
         Format::Text(delimiter) => compressed(path, out, |out| -> Result<()> {
-            how = write_rows(rows, TextWriter::new(out, delimiter, schema))?;
+            how = write_rows(rows, TextWriter::new(out, delimiter, schema).numbering(&schema.ids))?;
             Ok(())
         })?,
         Format::Parquet | Format::Arrow => {
-            let mut writer = ParquetWriter::new(out, schema, false)?;
+            let mut writer = ParquetWriter::numbering(out, schema, false, &schema.ids)?;
             how = Some(rows.for_each_portion(|rows| -> Result<()> { Ok(writer.write(rows)?) })?);
             writer.finish()?;
         }

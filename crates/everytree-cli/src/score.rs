@@ -1,13 +1,13 @@
 //! `everytree score`: the log-likelihood of every row of a table.
 
 use crate::Outcome;
-use crate::data::{Format, TextArguments, UnknownChoice, compressed, say_ignored, use_threads};
+use crate::data::{Format, TextArguments, UnknownChoice, compressed, say_ignored, say_unknown, use_threads};
 use crate::outputs::Files;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::{DeviceChoice, Estimate, Model, Spelling, count, spelled};
 use everytree_core::file::write_through;
-use everytree_read::write_scores;
+use everytree_read::{ScoredRow, io_error, write_scores};
 use serde_json::{Value, json};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub struct Score {
     #[arg(long)]
     summary: bool,
     /// What to do with a label that the model does not know.
-    #[arg(long, default_value = "error", value_name = "error|unobserved", hide_possible_values = true)]
+    #[arg(long, default_value = "error", value_name = "error|unobserved|other", hide_possible_values = true)]
     unknown: UnknownChoice,
     /// Score a missing cell as the state "missing", where training had missing cells in its column.
     #[arg(long)]
@@ -107,10 +107,16 @@ impl Score {
             .device(self.device)
             .note(&note);
         let mut scores = Scores::new();
-        let streamed = scoring
-            .stream(&self.data, &mut |score| scores.push(score).map_err(everytree::Error::while_writing))?;
+        let bar = crate::progress::bar(self.json, "{spinner} {human_pos} rows scored, {per_sec}")?;
+        let on_rows = |rows: u64| bar.set_position(rows);
+        let streamed = scoring.on_rows(&on_rows).stream_with_ids(&self.data, &mut |ids, score| {
+            scores.push(ids, score).map_err(everytree::Error::while_writing)
+        });
+        bar.finish_and_clear();
+        let streamed = streamed?;
         say_ignored(&self.data, &streamed.ignored);
-        scores.incomplete = streamed.incomplete;
+        say_unknown(&self.data, streamed.unknown);
+        (scores.incomplete, scores.ids) = (streamed.incomplete, streamed.ids);
         Ok(scores)
     }
 }
@@ -119,47 +125,71 @@ impl Score {
 struct Scores {
     spool: BufWriter<SpooledTempFile>,
     incomplete: usize,
+    /// The columns that tell rows apart.
+    ids: Vec<String>,
     summary: Summary,
 }
 
 impl Scores {
     fn new() -> Self {
         let spool = BufWriter::new(SpooledTempFile::new(IN_MEMORY));
-        Self { spool, incomplete: 0, summary: Summary::default() }
+        Self { spool, incomplete: 0, ids: Vec::new(), summary: Summary::default() }
     }
 
-    fn push(&mut self, score: Estimate) -> std::io::Result<()> {
+    fn push(&mut self, ids: &[String], score: Estimate) -> std::io::Result<()> {
         self.spool.write_all(&score.value.to_le_bytes())?;
         self.spool.write_all(&score.standard_error.to_le_bytes())?;
-        self.summary.take(score.value);
+        for id in ids {
+            self.spool.write_all(&(id.len() as u64).to_le_bytes())?;
+            self.spool.write_all(id.as_bytes())?;
+        }
+        self.summary.take(ids, score.value);
         Ok(())
     }
 
-    /// Every score and its error, from the first row on.
-    fn all(&mut self) -> Result<impl Iterator<Item = std::io::Result<(f64, f64)>>> {
+    /// Every score with its error and what tells its row apart, from the first row on.
+    fn all(&mut self) -> Result<impl Iterator<Item = std::io::Result<ScoredRow>>> {
         self.spool.flush()?;
         let spool = self.spool.get_mut();
         spool.seek(SeekFrom::Start(0))?;
         let mut input = BufReader::new(spool);
-        let mut number = move || -> std::io::Result<f64> {
-            let mut bytes = [0; 8];
-            input.read_exact(&mut bytes)?;
-            Ok(f64::from_le_bytes(bytes))
+        let columns = self.ids.len();
+        let mut row = move || -> std::io::Result<ScoredRow> {
+            let mut eight = || -> std::io::Result<[u8; 8]> {
+                let mut bytes = [0; 8];
+                input.read_exact(&mut bytes)?;
+                Ok(bytes)
+            };
+            let (log_likelihood, standard_error) =
+                (f64::from_le_bytes(eight()?), f64::from_le_bytes(eight()?));
+            let mut ids = Vec::with_capacity(columns);
+            for _ in 0..columns {
+                let mut length = [0; 8];
+                input.read_exact(&mut length)?;
+                let mut bytes = vec![0; u64::from_le_bytes(length) as usize];
+                input.read_exact(&mut bytes)?;
+                ids.push(String::from_utf8(bytes).map_err(std::io::Error::other)?);
+            }
+            Ok(ScoredRow { ids, log_likelihood, standard_error })
         };
-        Ok((0..self.summary.rows).map(move |_| Ok((number()?, number()?))))
+        Ok((0..self.summary.rows).map(move |_| row()))
     }
 
     fn write(&mut self, out: &mut dyn Write, delimiter: u8) -> Result<()> {
-        let (with_errors, d) = (self.incomplete > 0, char::from(delimiter));
-        let errors = if with_errors { format!("{d}standard_error") } else { String::new() };
-        writeln!(out, "row{d}log_likelihood{errors}")?;
-        for (row, both) in self.all()?.enumerate() {
-            match both? {
-                (score, error) if with_errors => writeln!(out, "{row}{d}{score}{d}{error}")?,
-                (score, _) => writeln!(out, "{row}{d}{score}")?,
-            }
+        let with_errors = self.incomplete > 0;
+        let ids = self.ids.clone();
+        let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
+        let names = std::iter::once("row").chain(ids.iter().map(String::as_str));
+        let names = names.chain(["log_likelihood"]).chain(with_errors.then_some("standard_error"));
+        writer.write_record(names).map_err(io_error)?;
+        for (number, row) in self.all()?.enumerate() {
+            let row = row?;
+            let numbers = [row.log_likelihood, row.standard_error].map(|number| number.to_string());
+            let cells = std::iter::once(number.to_string()).chain(row.ids);
+            let numbers = numbers.into_iter().take(1 + usize::from(with_errors));
+            writer.write_record(cells.chain(numbers)).map_err(io_error)?;
         }
-        Ok(())
+        Ok(writer.flush()?)
     }
 
     /// Into a file, in the format that its name says.
@@ -167,7 +197,10 @@ impl Scores {
         let with_errors = self.incomplete > 0;
         write_through(path, |out| match Format::of(path) {
             Format::Text(delimiter) => compressed(path, out, |out| self.write(out, delimiter)),
-            Format::Parquet | Format::Arrow => Ok(write_scores(out, with_errors, self.all()?)?),
+            Format::Parquet | Format::Arrow => {
+                let ids = self.ids.clone();
+                Ok(write_scores(out, &ids, with_errors, self.all()?)?)
+            }
         })
         .with_context(|| path.display().to_string())?
     }
@@ -180,11 +213,11 @@ struct Summary {
     impossible: usize,
     mean: f64,
     squares: f64,
-    least: Vec<(usize, f64)>,
+    least: Vec<(usize, f64, Vec<String>)>,
 }
 
 impl Summary {
-    fn take(&mut self, score: f64) {
+    fn take(&mut self, ids: &[String], score: f64) {
         let row = self.rows;
         self.rows += 1;
         if score == f64::NEG_INFINITY {
@@ -195,8 +228,8 @@ impl Summary {
         self.mean += before / self.rows as f64;
         self.squares += before * (score - self.mean);
         if self.least.len() < LEAST_LIKELY || score < self.least[self.least.len() - 1].1 {
-            let place = self.least.partition_point(|&(_, other)| other <= score);
-            self.least.insert(place, (row, score));
+            let place = self.least.partition_point(|(_, other, _)| *other <= score);
+            self.least.insert(place, (row, score, ids.to_vec()));
             self.least.truncate(LEAST_LIKELY);
         }
     }
@@ -209,9 +242,12 @@ impl Summary {
         if json {
             // −∞ is null, and says so.
             let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-            let row = |&(row, score): &(usize, f64)| {
-                let mut entry = json!({"row": row, "log_likelihood": number(score)});
-                if score == f64::NEG_INFINITY {
+            let row = |(row, score, ids): &(usize, f64, Vec<String>)| {
+                let mut entry = json!({"row": row, "log_likelihood": number(*score)});
+                if !ids.is_empty() {
+                    entry["id"] = json!(ids);
+                }
+                if *score == f64::NEG_INFINITY {
                     entry["impossible"] = json!(true);
                 }
                 entry
@@ -240,8 +276,9 @@ impl Summary {
         }
         writeln!(out, "bits per row     {:.4}", -mean / std::f64::consts::LN_2)?;
         writeln!(out, "least likely rows:")?;
-        for (row, score) in &self.least {
-            writeln!(out, "  row {row:<8} {score:.4}")?;
+        for (row, score, ids) in &self.least {
+            let ids = if ids.is_empty() { String::new() } else { format!("  {}", ids.join(", ")) };
+            writeln!(out, "  row {row:<8} {score:.4}{ids}")?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The files that models are learned from.
 
-use crate::data::{StateArguments, TextArguments, say_ignored};
+use crate::data::{StateArguments, TextArguments, say_ignored, say_unknown};
 use crate::outputs::Files;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -65,6 +65,7 @@ impl Sources {
         };
         if !quiet {
             paths.iter().zip(&opened.ignored).for_each(|(path, ignored)| say_ignored(path, ignored));
+            paths.iter().zip(&opened.unknown).for_each(|(path, cells)| say_unknown(path, *cells));
         }
         let mut datasets = opened.datasets.into_iter();
         let train = datasets.next().context("a table was read")?;

@@ -22,8 +22,7 @@ use rand_pcg::Pcg64;
 use std::path::Path;
 
 fn example(pairs: Pairs) -> ModelFile {
-    let variable =
-        |name: &str, states: States, missing: bool| Variable { name: name.to_owned(), states, missing };
+    let variable = |name: &str, states: States, missing: bool| Variable::new(name, states, missing);
     let schema = Schema {
         variables: vec![
             variable("smoker", States::Booleans(["no".into(), "yes".into()]), false),
@@ -35,6 +34,7 @@ fn example(pairs: Pairs) -> ModelFile {
         header: true,
         missing: vec![String::new(), "NA".into()],
         left_out: Vec::new(),
+        ids: Vec::new(),
     };
     let model = match pairs {
         Pairs::Tables => {

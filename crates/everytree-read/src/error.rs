@@ -1,5 +1,6 @@
 //! What can be wrong with a file, said so that it can be put right.
 
+use everytree_core::data::did_you_mean;
 use everytree_core::data::scan::ScanError;
 use std::fmt;
 use std::path::PathBuf;
@@ -67,7 +68,7 @@ pub enum Problem {
         hint: String,
     },
     /// Another number of fields than in the first line.
-    #[error("line {line} has {found} fields where line 1 has {expected}; check quotes and delimiters there")]
+    #[error("line {line} has {found} field{s} where line 1 has {expected}; check quotes and delimiters there", s = if *found == 1 { "" } else { "s" })]
     Ragged {
         /// Its line.
         line: u64,
@@ -156,7 +157,11 @@ pub enum Problem {
     #[error("{0}")]
     Scan(Box<ScanError>),
     /// A column of the model that the file has not.
-    #[error("there is no column {name:?}; the columns are {}{hint}", quoted(known, 20))]
+    #[error(
+        "there is no column {name:?}{}; the columns are {}{hint}",
+        did_you_mean(name, known),
+        quoted(known, 20)
+    )]
     MissingColumn {
         /// The name.
         name: String,
@@ -174,23 +179,28 @@ pub enum Problem {
         expected: usize,
     },
     /// A label that the model has not seen.
-    #[error("{place}, column {column:?}: unknown value {value:?}; known: {}{}", quoted(known, 10), names_hint(*maybe_names))]
+    #[error(
+        "{place}, column {column:?}: unknown value {value:?}{}; known: {}{}",
+        did_you_mean(value, known),
+        quoted(known, 10),
+        hint
+    )]
     Unknown {
         /// Where.
         place: Place,
         /// The column.
-        column: String,
+        column: Box<str>,
         /// The offending value.
         value: Box<str>,
         /// What there is.
         known: Vec<String>,
-        /// May it be a name, in the first line of a file under a model that was learned without names?
-        maybe_names: bool,
+        /// What may help.
+        hint: Box<str>,
     },
     /// A missing cell where every cell is needed.
     #[error(
         "{place}, column {column:?}: the cell is missing, and no cell of this column was missing in training; every row must \
-         be complete here (`everytree score` takes rows that are not)"
+         be complete here"
     )]
     Unobserved {
         /// Where.
@@ -200,7 +210,8 @@ pub enum Problem {
     },
     /// A type that has no states.
     #[error(
-        "column {column:?} has type {kind}, which has no discrete states here; convert it to text or numbers"
+        "column {column:?} has type {kind}, which has no discrete states here; convert it to text or numbers, or leave it out \
+         with `drop = {column}`"
     )]
     UnsupportedType {
         /// The column.
@@ -222,15 +233,6 @@ pub enum Problem {
 impl From<ScanError> for Problem {
     fn from(error: ScanError) -> Self {
         Problem::Scan(Box::new(error))
-    }
-}
-
-/// What may help where the first line is not what it should be.
-fn names_hint(maybe_names: bool) -> &'static str {
-    if maybe_names {
-        "; the model was learned without names of columns: if the first line has some, say `header = yes`"
-    } else {
-        ""
     }
 }
 

@@ -8,6 +8,7 @@ mod filled;
 mod frame;
 #[cfg(feature = "csv")]
 mod quotes;
+mod selection;
 mod sheet;
 mod table;
 #[cfg(feature = "csv")]
@@ -21,6 +22,7 @@ pub use filled::{Fill, copy_filled};
 #[cfg(feature = "parquet")]
 pub use frame::Frame;
 pub use frame::Source;
+pub use selection::Selection;
 pub use sheet::{Header, ReadSettings};
 pub use table::{
     CellRules, FileFacts, Row, Scanned, for_each_row, read_dataset, readable_twice, scan_tables,
@@ -28,6 +30,6 @@ pub use table::{
 #[cfg(feature = "csv")]
 pub use weights::{Weights, WeightsError, read_weights};
 #[cfg(feature = "parquet")]
-pub use write::{ParquetWriter, write_parquet, write_scores};
+pub use write::{ParquetWriter, ScoredRow, write_parquet, write_scores};
 #[cfg(feature = "csv")]
-pub use write::{TextWriter, write_text};
+pub use write::{TextWriter, io_error, write_text};

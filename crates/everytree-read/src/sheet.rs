@@ -5,6 +5,7 @@ use crate::columnar::Columnar;
 use crate::error::{Place, Problem, ReadError};
 use crate::filled::Fills;
 use crate::frame::Source;
+use crate::selection::Selection;
 #[cfg(feature = "csv")]
 use crate::text::Text;
 use everytree_core::data::Cell;
@@ -27,13 +28,15 @@ pub enum Header {
     Auto,
 }
 
-/// How text files are to be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How text files are to be read, and which columns of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadSettings {
     /// Between fields; else by the name of the file, or by its looks.
     pub delimiter: Option<u8>,
     /// Names in the first line?
     pub header: Header,
+    /// Which columns; the others are passed over.
+    pub selection: Selection,
 }
 
 /// A format of files: how its rows are visited, and copied with cells filled in.
@@ -53,6 +56,11 @@ pub(crate) trait Format {
     /// Something to try for a file that has only one column.
     fn hint(&self) -> String {
         String::new()
+    }
+
+    /// Is a comma in a number more likely to be a decimal comma?
+    fn has_decimal_commas(&self) -> bool {
+        false
     }
 
     /// Looks at these columns only; the others may come as missing cells.
@@ -174,6 +182,11 @@ impl Sheet {
     /// Something to try for a file that has only one column.
     pub fn hint(&self) -> String {
         self.body.hint()
+    }
+
+    /// Is a comma in a number more likely to be a decimal comma?
+    pub fn has_decimal_commas(&self) -> bool {
+        self.body.has_decimal_commas()
     }
 
     /// Looks at these columns only.

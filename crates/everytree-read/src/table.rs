@@ -2,9 +2,12 @@
 
 use crate::error::{Place, Problem, ReadError};
 use crate::frame::Source;
+use crate::selection::Selection;
 use crate::sheet::{Header, ReadSettings, Sheet};
-use everytree_core::data::scan::{Notice, Scan, ScanSettings};
-use everytree_core::data::{Cell, Dataset, DatasetError, Encoded, Encoder, Missing, Schema, Table};
+use everytree_core::data::scan::{Notice, Scan, ScanError, ScanSettings};
+use everytree_core::data::{
+    Cell, Dataset, DatasetError, Encoded, Encoder, Missing, NumberFormat, Schema, Table,
+};
 use everytree_core::memory;
 use std::path::Path;
 use std::sync::Arc;
@@ -38,6 +41,8 @@ pub struct Row<'a> {
     pub unobserved: &'a [usize],
     /// Those of them that hold a label which was not seen in training.
     pub unknown: &'a [usize],
+    /// The cells of the columns that tell rows apart.
+    pub ids: &'a [String],
 }
 
 /// Refuses pipes and devices, where a file is looked at first and read again later.
@@ -65,8 +70,15 @@ pub fn scan_tables(
         }
     }
     let mut sheet = Sheet::open(train, read)?;
-    sheet.only(std::iter::repeat_n(true, sheet.columns()))?;
-    let mut scan = Scan::new(sheet.columns(), settings.clone());
+    let selection = &read.selection;
+    let wanted: Vec<bool> = match sheet.typed_names() {
+        Some(names) => names.iter().map(|name| selection.takes(name)).collect(),
+        // Names are known once it is clear whether the first line has some.
+        None => vec![true; sheet.columns()],
+    };
+    sheet.only(wanted.into_iter())?;
+    let decimal_comma = settings.decimal_comma || sheet.has_decimal_commas();
+    let mut scan = Scan::new(sheet.columns(), ScanSettings { decimal_comma, ..settings.clone() });
     let mut rows = 0u64;
     let last = sheet.columns() - 1;
     sheet.visit(0, &mut |_, column, cell| {
@@ -96,15 +108,31 @@ pub fn scan_tables(
         let problem = Problem::OneColumn { name: names[0].clone(), hint: sheet.hint() };
         return Err(sheet.error(problem));
     }
+    selection.check(&names).map_err(|error| sheet.error(error.into()))?;
+    let kept: Vec<bool> = names.iter().map(|name| selection.takes(name)).collect();
+    scan.keep(&kept);
+    let (names, left_out): (Vec<String>, Vec<String>) =
+        names.into_iter().partition(|name| selection.takes(name));
+    match &names[..] {
+        [] => return Err(sheet.error(ScanError::NothingLeft.into())),
+        [name] => {
+            let hint = " that is not left out".to_owned();
+            return Err(sheet.error(Problem::OneColumn { name: name.clone(), hint }));
+        }
+        _ => {}
+    }
     all_differ(&names).map_err(|problem| sheet.error(problem))?;
     if rows == 0 {
         return Err(sheet.error(no_rows(train, header)));
     }
-    let read = ReadSettings { header: if header { Header::Yes } else { Header::No }, ..*read };
+    let told = if header { Header::Yes } else { Header::No };
+    // What is left out is known by now.
+    let read = ReadSettings { header: told, delimiter: read.delimiter, selection: Selection::default() };
     for other in others {
         let mut sheet = Sheet::open(*other, &read)?;
+        let known = Known { names: &names, left_out: &left_out, named: header };
         let columns =
-            match_columns(&sheet, &names, header, header).map_err(|problem| sheet.error(problem))?;
+            match_columns(&sheet, known, header, &read.selection).map_err(|problem| sheet.error(problem))?;
         sheet.only(columns.iter().map(Option::is_some))?;
         if !header && sheet.typed_names().is_none() {
             let first = sheet.first_line().to_vec();
@@ -121,7 +149,12 @@ pub fn scan_tables(
     if scan.all_missing() {
         return Err(sheet.error(Problem::AllMissing));
     }
-    let (schema, notices) = scan.finish(names, header).map_err(|error| sheet.error(error.into()))?;
+    let (mut schema, mut notices) = scan.finish(names, header).map_err(|error| sheet.error(error.into()))?;
+    schema.ids = left_out.iter().filter(|name| selection.is_id(name)).cloned().collect();
+    if !left_out.is_empty() {
+        notices.insert(0, Notice::LeftOut { columns: left_out.clone() });
+    }
+    schema.left_out = left_out;
     Ok(Scanned { schema, notices })
 }
 
@@ -133,7 +166,10 @@ fn observe(scan: &mut Scan, column: Option<usize>, cell: Cell<'_>) {
 
 /// A first line whose every cell is a number or missing, or occurs below, is data.
 fn looks_like_names(first: &[String], scan: &Scan) -> bool {
-    let numbers = first.iter().all(|text| scan.is_missing(text) || text.parse::<f64>().is_ok());
+    let number = |text: &String| {
+        text.parse::<f64>().is_ok() || NumberFormat::detect(std::iter::once(text.as_str()), false).is_some()
+    };
+    let numbers = first.iter().all(|text| scan.is_missing(text) || number(text));
     let below = first.iter().enumerate().all(|(column, text)| scan.has_seen(column, text));
     !numbers && !below
 }
@@ -156,34 +192,58 @@ fn all_differ(names: &[String]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Which variable each column of a file is.
+/// The columns that later tables are matched with.
+struct Known<'a> {
+    names: &'a [String],
+    /// Those of the training table that are not in the model.
+    left_out: &'a [String],
+    /// Did the training table have names?
+    named: bool,
+}
+
+/// Which variable each column of a file is. Columns of the model that the selection leaves out need not be there.
 fn match_columns(
     sheet: &Sheet,
-    names: &[String],
+    known: Known<'_>,
     header: bool,
-    named_in_training: bool,
+    selection: &Selection,
 ) -> Result<Vec<Option<usize>>, Problem> {
-    let found = match sheet.typed_names() {
+    let Known { names, left_out, named: named_in_training } = known;
+    let mut found = match sheet.typed_names() {
         Some(found) => found.to_vec(),
         None if header => named(sheet.first_line()),
         None => Vec::new(),
     };
     // Names that were given are names, even if they look like those of a table that has none.
-    let anonymous =
-        !named_in_training && names.iter().enumerate().all(|(column, name)| *name == format!("x{column}"));
+    let counted =
+        |name: &String| name.strip_prefix('x').is_some_and(|number| number.parse::<usize>().is_ok());
+    let anonymous = !named_in_training && names.iter().all(counted);
     if found.is_empty() || (anonymous && found.len() == names.len() && !found.contains(&names[0])) {
-        if sheet.columns() != names.len() {
-            return Err(Problem::ColumnCount { found: sheet.columns(), expected: names.len() });
+        let all = names.len() + left_out.len();
+        match sheet.columns() {
+            columns if columns == names.len() => {
+                let taken = |v: usize| Some(v).filter(|&v| selection.takes(&names[v]));
+                return Ok((0..names.len()).map(taken).collect());
+            }
+            // With those that were left out.
+            columns if columns == all => found = (0..all).map(|column| format!("x{column}")).collect(),
+            found => return Err(Problem::ColumnCount { found, expected: names.len() }),
         }
-        return Ok((0..names.len()).map(Some).collect());
     }
-    all_differ(&found)?;
-    if let Some(name) = names.iter().find(|name| !found.contains(name)) {
+    let of_model: Vec<String> = found.iter().filter(|name| names.contains(name)).cloned().collect();
+    if let Err(problem) = all_differ(&of_model) {
+        // Places in the file.
+        return all_differ(&found).and(Err(problem));
+    }
+    selection.check(&[&found[..], names].concat())?;
+    if let Some(name) = names.iter().find(|name| !found.contains(name) && selection.takes(name)) {
         let hint =
             if sheet.typed_names().is_none() { "; if the file has no header, say `header = no`" } else { "" };
         return Err(Problem::MissingColumn { name: name.clone(), known: found.clone(), hint });
     }
-    Ok(found.iter().map(|name| names.iter().position(|known| known == name)).collect())
+    let place =
+        |name: &String| names.iter().position(|known| known == name).filter(|_| selection.takes(name));
+    Ok(found.iter().map(place).collect())
 }
 
 /// What there was in a file.
@@ -191,8 +251,12 @@ fn match_columns(
 pub struct FileFacts {
     /// Rows.
     pub rows: u64,
-    /// Columns that the schema does not know; they were passed over.
+    /// Columns that the schema does not know, nor as left out; they were passed over.
     pub ignored: Vec<String>,
+    /// Columns that tell rows apart.
+    pub ids: Vec<String>,
+    /// Cells whose labels were not known, and that were taken for missing.
+    pub unknown: u64,
 }
 
 /// Which variable each column of a file is, and whether its first line has names.
@@ -206,8 +270,9 @@ pub(crate) fn columns_of(
         told => told == Header::Yes,
     };
     let names: Vec<String> = schema.variables.iter().map(|variable| variable.name.clone()).collect();
+    let known = Known { names: &names, left_out: &schema.left_out, named: schema.header };
     let columns =
-        match_columns(sheet, &names, header, schema.header).map_err(|problem| sheet.error(problem))?;
+        match_columns(sheet, known, header, &read.selection).map_err(|problem| sheet.error(problem))?;
     Ok((columns, header))
 }
 
@@ -232,10 +297,23 @@ pub fn for_each_row<'a>(
     let source = source.into();
     let mut sheet = Sheet::open(source, read)?;
     let (columns, header) = columns_of(&sheet, schema, read)?;
-    sheet.only(columns.iter().map(Option::is_some))?;
+    let names = sheet.typed_names().map_or_else(|| named(sheet.first_line()), <[String]>::to_vec);
+    // Said now, or when the model was learned.
+    let is_id = |name: &String| match read.selection.ids.is_empty() {
+        true => schema.ids.contains(name),
+        false => read.selection.is_id(name),
+    };
+    let named_columns = header || sheet.typed_names().is_some();
+    let ids: Vec<usize> = (0..names.len()).filter(|&column| named_columns && is_id(&names[column])).collect();
+    let id_of: Vec<Option<usize>> =
+        (0..columns.len()).map(|column| ids.iter().position(|&id| id == column)).collect();
+    sheet.only(columns.iter().zip(&id_of).map(|(variable, id)| variable.is_some() || id.is_some()))?;
     let encoder = Encoder::new(schema);
     let mut codes = vec![0u16; schema.variables.len()];
-    let (mut unobserved, mut unknown) = (Vec::new(), Vec::new());
+    // What the table does not have is not observed.
+    let absent: Vec<usize> = (0..schema.variables.len()).filter(|&v| !columns.contains(&Some(v))).collect();
+    let (mut unobserved, mut unknown, mut all_unknown) = (absent.clone(), Vec::new(), 0u64);
+    let mut id_cells = vec![String::new(); ids.len()];
     let last = sheet.columns() - 1;
     let mut rows = 0u64;
     let mut take = |place: Place, column: usize, cell: Cell<'_>| -> Result<(), Problem> {
@@ -251,10 +329,14 @@ pub fn for_each_row<'a>(
                 }
             }
         }
+        if let Some(id) = id_of[column] {
+            id_cells[id] = cell.to_string();
+        }
         if column == last {
             rows += 1;
-            on_row(Row { codes: &codes, unobserved: &unobserved, unknown: &unknown })?;
-            unobserved.clear();
+            all_unknown += unknown.len() as u64;
+            on_row(Row { codes: &codes, unobserved: &unobserved, unknown: &unknown, ids: &id_cells })?;
+            unobserved.truncate(absent.len());
             unknown.clear();
         }
         Ok(())
@@ -272,9 +354,13 @@ pub fn for_each_row<'a>(
     match rows {
         0 => Err(sheet.error(no_rows(source, header))),
         _ => {
-            let names = sheet.typed_names().map_or_else(|| named(sheet.first_line()), <[String]>::to_vec);
-            let ignored = names.into_iter().zip(&columns).filter(|(_, column)| column.is_none());
-            Ok(FileFacts { rows, ignored: ignored.map(|(name, _)| name).collect() })
+            let said = |name: &String| {
+                schema.left_out.contains(name) || is_id(name) || !read.selection.takes(name) || !named_columns
+            };
+            let ignored = names.iter().zip(&columns).filter(|(name, column)| column.is_none() && !said(name));
+            let ignored = ignored.map(|(name, _)| name.clone()).collect();
+            let ids = ids.iter().map(|&column| names[column].clone()).collect();
+            Ok(FileFacts { rows, ignored, ids, unknown: all_unknown })
         }
     }
 }
@@ -298,15 +384,18 @@ fn code(
         },
         Encoded::Unknown if rules.unknown_is_unobserved && rules.incomplete_rows => Ok(Encoded::Unknown),
         Encoded::Unknown => {
-            let known = schema.variables[variable].labels();
-            let maybe_names = place.row == 0 && !schema.header;
-            Err(Problem::Unknown {
-                place,
-                column: column(),
-                value: cell.to_string().into(),
-                known,
-                maybe_names,
-            })
+            let found = &schema.variables[variable];
+            let value: Box<str> = cell.to_string().into();
+            let hint = match () {
+                // A name, under a model that was learned without names.
+                () if place.row == 0 && !schema.header => {
+                    "; the model was learned without names of columns: if the first line has some, say `header = yes`"
+                        .to_owned()
+                }
+                () => found.hint_about(&value),
+            };
+            let (column, hint) = (column().into(), hint.into());
+            Err(Problem::Unknown { place, column, value, known: found.labels(), hint })
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::filled::{Fills, unwritten};
 use crate::quotes::{LONGEST_ROW, Seen, Watched};
 use crate::sheet::{Format, LONGEST_FIELD};
 use csv::ByteRecord;
-use everytree_core::data::Cell;
+use everytree_core::data::{Cell, NumberFormat};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::rc::Rc;
@@ -39,7 +39,7 @@ impl Text {
         if glance.is_empty() {
             return Err(Problem::Empty);
         }
-        let delimiter = delimiter.unwrap_or_else(|| by_name(path).unwrap_or_else(|| guess(glance)));
+        let delimiter = delimiter.unwrap_or_else(|| guess(glance, by_name(path)));
         let line = glance.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let other = CANDIDATES.into_iter().find(|&c| c != delimiter && line.contains(&c)).map(char::from);
         let (input, seen) = Watched::new(input, delimiter);
@@ -166,6 +166,10 @@ impl Format for Text {
         format!("; its first line has {other:?}, fields were cut at {cut:?}: try `delimiter = {name}`")
     }
 
+    fn has_decimal_commas(&self) -> bool {
+        self.delimiter == b';'
+    }
+
     fn visit(
         &mut self,
         first_row: u64,
@@ -219,21 +223,54 @@ fn by_name(path: &Path) -> Option<u8> {
     }
 }
 
-/// The candidate that cuts all lines into the same number of fields, and into most.
-fn guess(glance: &[u8]) -> u8 {
-    let mut lines: Vec<&[u8]> = glance.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).collect();
-    if lines.len() > 1 {
-        // It may be cut short.
-        lines.pop();
-    }
-    let count = |line: &[u8], c: u8| line.iter().filter(|&&byte| byte == c).count();
-    let fields = |c: u8| {
-        let first = count(lines.first().copied().unwrap_or_default(), c);
-        let same = lines.iter().all(|line| count(line, c) == first);
-        (same, first)
+/// Lines that the delimiter is judged by.
+const LINES: usize = 100;
+
+/// The candidate that cuts all lines into the same number of fields, and into most. What the name of the file promises is left
+/// only for one that fits better.
+fn guess(glance: &[u8], promised: Option<u8>) -> u8 {
+    let cut = |c: u8| -> Vec<csv::ByteRecord> {
+        let reader =
+            csv::ReaderBuilder::new().delimiter(c).has_headers(false).flexible(true).from_reader(glance);
+        let mut lines: Vec<csv::ByteRecord> = reader.into_byte_records().take(LINES + 1).flatten().collect();
+        if lines.len() > 1 {
+            // It may be cut short.
+            lines.pop();
+        }
+        lines
     };
-    let best = CANDIDATES.into_iter().rev().max_by_key(|&c| fields(c)).filter(|&c| fields(c).1 > 0);
+    let fields = |c: u8| {
+        let lines = cut(c);
+        let first = lines.first().map_or(0, csv::ByteRecord::len);
+        (first > 1 && lines.iter().all(|line| line.len() == first), first)
+    };
+    if let Some(promised) = promised {
+        let (fits, found) = fields(promised);
+        let others = CANDIDATES.into_iter().filter(|&c| c != promised && c != b'|');
+        let better = others.filter(|&c| fields(c).0).max_by_key(|&c| fields(c).1);
+        return match better {
+            // All of its commas are within numbers: 1,5;2,25
+            Some(b';') if fits && promised == b',' && has_decimal_commas(&cut(b';')) => b';',
+            Some(other) if !fits && found < fields(other).1.max(2) => other,
+            // A title above the table, or a comma in a name, has commas of its own.
+            Some(other) if !fits && cut(promised).iter().skip(1).all(|line| line.len() == 1) => other,
+            Some(b';') if !fits && has_decimal_commas(&cut(b';')) => b';',
+            _ => promised,
+        };
+    }
+    let best = CANDIDATES.into_iter().rev().max_by_key(|&c| fields(c)).filter(|&c| fields(c).1 > 1);
     best.unwrap_or(b',')
+}
+
+/// Is there a comma in some field, and does every field below the first line that has one look like a number?
+fn has_decimal_commas(lines: &[csv::ByteRecord]) -> bool {
+    let fields = lines.iter().skip(1).flat_map(|line| line.iter());
+    let mut with_commas = fields.filter(|field| field.contains(&b',')).peekable();
+    let number = |field: &[u8]| {
+        std::str::from_utf8(field)
+            .is_ok_and(|text| NumberFormat::detect(std::iter::once(text.trim()), true).is_some())
+    };
+    with_commas.peek().is_some() && with_commas.all(number)
 }
 
 #[cfg(test)]
@@ -245,9 +282,32 @@ mod tests {
         assert_eq!(by_name(Path::new("a/b.CSV.gz")), Some(b','));
         assert_eq!(by_name(Path::new("b.tsv")), Some(b'\t'));
         assert_eq!(by_name(Path::new("b.txt")), None);
-        assert_eq!(guess(b"a;b;c\n1,5;2;3\n"), b';');
-        assert_eq!(guess(b"a\tb\n1\t2\n"), b'\t');
-        assert_eq!(guess(b"a|b\n1|2\n3|4"), b'|');
-        assert_eq!(guess(b"single\n"), b',');
+        for (text, delimiter) in [
+            (&b"a;b;c\n1,5;2;3\n"[..], b';'),
+            (b"a\tb\n1\t2\n", b'\t'),
+            (b"a|b\n1|2\n3|4", b'|'),
+            (b"single\n", b','),
+        ] {
+            assert_eq!(guess(text, None), delimiter, "{}", String::from_utf8_lossy(text));
+        }
+    }
+
+    #[test]
+    fn what_a_name_promises_is_kept_unless_another_delimiter_fits() {
+        for (text, delimiter) in [
+            (&b"a,b\n1,2\n"[..], b','),
+            (b"a;b\n1;2\n", b';'),
+            (b"a\tb\nx y\t2\n", b'\t'),
+            (b"price;size\n1,5;2,25\n3,5;4\n", b';'),
+            (b"1,5;2,25\n3,5;4,75\n", b';'),
+            (b"a,b\nx;y,1\nz;w,2\n", b','),
+            (b"a,b\n\"x,y;z\",1\n\"u;v\",2\n", b','),
+            (b"a,b\n1,2\n3\n", b','),
+            (b"only\nx\ny\n", b','),
+            (b"a;b, c\n1;2\n3;4\n", b';'),
+        ] {
+            assert_eq!(guess(text, Some(b',')), delimiter, "{}", String::from_utf8_lossy(text));
+        }
+        assert_eq!(guess(b"a\tb\n1,5\t2\n", Some(b'\t')), b'\t');
     }
 }

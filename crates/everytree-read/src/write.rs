@@ -6,6 +6,6 @@ mod parquet;
 mod text;
 
 #[cfg(feature = "parquet")]
-pub use parquet::{ParquetWriter, write_parquet, write_scores};
+pub use parquet::{ParquetWriter, ScoredRow, write_parquet, write_scores};
 #[cfg(feature = "csv")]
-pub use text::{TextWriter, write_text};
+pub use text::{TextWriter, io_error, write_text};

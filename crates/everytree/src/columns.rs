@@ -97,7 +97,8 @@ pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>, unknown: Unknown) 
                 Encoded::Unknown => {
                     let (column, known) = (schema.variables[v].name.clone(), schema.variables[v].labels());
                     let (row, value) = (Some(row as u64), label.clone());
-                    return Err(Kind::UnknownValue { row, column, value, known }.into());
+                    let hint = schema.variables[v].hint_about(&value);
+                    return Err(Kind::UnknownValue { row, column, value, known, hint }.into());
                 }
             }
         }
@@ -113,18 +114,21 @@ pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>, unknown: Unknown) 
 
 /// Rows to validate or to test with, in the states of the rows to learn from: missing cells are the state "missing" where those
 /// have one.
-pub(crate) fn like(data: &Dataset, train: &Dataset) -> Result<Dataset> {
+pub(crate) fn like(data: &Dataset, train: &Dataset, unknown: Unknown) -> Result<Dataset> {
     let schema = train.schema();
     if Arc::ptr_eq(data.schema(), schema) || **data.schema() == **schema {
         return Ok(data.clone());
     }
-    let Translated { data, .. } = as_schema(data, schema, Unknown::Error)?;
+    let Translated { data, unknown, .. } = as_schema(data, schema, unknown)?;
     let (mut table, mut missing) = (Table::new(&schema.states()), Missing::default());
     let mut codes = vec![0u16; data.columns()];
     for row in 0..data.rows() {
         (0..codes.len()).for_each(|v| codes[v] = data.table().get(row, v) as u16);
-        let (states, rest): (Vec<usize>, Vec<usize>) =
-            data.missing().of(row).iter().partition(|v| schema.variables[**v].missing);
+        let (states, rest): (Vec<usize>, Vec<usize>) = data
+            .missing()
+            .of(row)
+            .iter()
+            .partition(|v| schema.variables[**v].missing && !unknown.of(row).contains(v));
         states.iter().for_each(|&v| codes[v] = schema.variables[v].states.len() as u16);
         missing.push(row, rest);
         table.push(&codes);

@@ -83,7 +83,7 @@ impl Scoring<'_> {
         let states = if self.takes_missing_as_state() { variable.len() } else { variable.states.len() };
         let mut incomplete = 0;
         // A missing cell of the column is what is asked for, not a state.
-        let reading = self.missing_as_state(false);
+        let reading = self.clone().missing_as_state(false);
         let facts = reading.chunks(table.into(), Scoring::chunk_size(), &mut |chunk| {
             let rows = chunk.rows.rows();
             let mut missing: Vec<Option<&(usize, Evidence, Vec<usize>)>> = vec![None; rows];
@@ -202,6 +202,7 @@ impl Scoring<'_> {
                 incomplete += 1;
                 cells[place * n..(place + 1) * n].copy_from_slice(&own);
             }
+            self.rows_done(chunk.first + rows as u64);
             scores.into_iter().zip(cells.chunks_exact(n)).try_for_each(|(score, cells)| {
                 let surprisal = Estimate { value: -score.value + 0.0, ..score };
                 sink(surprisal, cells)

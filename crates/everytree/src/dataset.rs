@@ -1,9 +1,9 @@
 //! Datasets, and how they are read.
 
-use crate::{Error, Result};
+use crate::{Error, Result, Unknown};
 use everytree_core::data::scan::{MissingCells, Notice, ScanSettings};
 use everytree_core::data::{self, Missing, Schema, Table};
-use everytree_read::{CellRules, FileFacts, Header, ReadSettings, Source, read_dataset, scan_tables};
+use everytree_read::{CellRules, Header, ReadSettings, Selection, Source, read_dataset, scan_tables};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -218,6 +218,22 @@ pub struct ReadOptions {
     pub delimiter: Option<char>,
     /// Do text files begin with names? Else it is seen in the first file.
     pub header: Option<bool>,
+    /// Bins of every column of more different numbers than that.
+    pub all_bins: Option<usize>,
+    /// Of columns of more texts than that, so many of the most frequent are told apart; all others are one state, "other".
+    pub other: Option<usize>,
+    /// The same by name of the column.
+    pub others: BTreeMap<String, usize>,
+    /// What stands before the fraction of numbers, where it could be either: `.` or `,`. Else it is seen in the column.
+    pub decimal: Option<char>,
+    /// Only these columns; none: all. Names may have `*` for anything and `?` for one character.
+    pub columns: Vec<String>,
+    /// Not these columns.
+    pub drop: Vec<String>,
+    /// Columns that tell rows apart: not in the model, but they go with the rows into scores, samples and imputed files.
+    pub id: Vec<String>,
+    /// What becomes of a label of a table to test with that was not seen before.
+    pub unknown: Unknown,
 }
 
 impl Default for ReadOptions {
@@ -231,6 +247,14 @@ impl Default for ReadOptions {
             na: missing,
             delimiter: None,
             header: None,
+            all_bins: None,
+            other: None,
+            others: BTreeMap::new(),
+            decimal: None,
+            columns: Vec::new(),
+            drop: Vec::new(),
+            id: Vec::new(),
+            unknown: Unknown::default(),
         }
     }
 }
@@ -255,6 +279,8 @@ pub struct Opened {
     pub notices: Vec<Notice>,
     /// Of every table, the columns that were passed over.
     pub ignored: Vec<Vec<String>>,
+    /// Of every table, how many cells had labels that are not known, and were taken for missing.
+    pub unknown: Vec<u64>,
 }
 
 impl ReadOptions {
@@ -294,6 +320,91 @@ impl ReadOptions {
         self
     }
 
+    /// Cuts every column of more different numbers than that into so many quantile bins.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("t.csv");
+    /// std::fs::write(&path, "a,b\n1,x\n2,y\n3,x\n4,y\n")?;
+    /// let data = everytree::ReadOptions::default().all_bins(2).open(&path)?;
+    /// assert_eq!(data.schema().variables[0].labels(), ["< 3", ">= 3"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn all_bins(mut self, bins: usize) -> Self {
+        self.all_bins = Some(bins);
+        self
+    }
+
+    /// Of columns of more texts than that, tells the most frequent apart, and takes all others for one state.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("t.csv");
+    /// std::fs::write(&path, "job,b\nnurse,x\nnurse,y\ncook,x\nsmith,y\n")?;
+    /// let data = everytree::ReadOptions::default().other(1).open(&path)?;
+    /// assert_eq!(data.schema().variables[0].labels(), ["nurse", "other"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn other(mut self, most: usize) -> Self {
+        self.other = Some(most);
+        self
+    }
+
+    /// What stands before the fraction of numbers, where it could be either: `.` or `,`.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("t.tsv");
+    /// std::fs::write(&path, "a\tb\n1,250\tx\n2,500\ty\n")?;
+    /// let data = everytree::ReadOptions::default().decimal(',').open(&path)?;
+    /// assert_eq!(data.schema().variables[0].labels(), ["1,25", "2,5"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decimal(mut self, decimal: char) -> Self {
+        self.decimal = Some(decimal);
+        self
+    }
+
+    /// Only columns of this name or pattern, and of others that are named so.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("t.csv");
+    /// std::fs::write(&path, "id,x1,x2,note\n7,a,b,long story\n8,c,d,another\n")?;
+    /// let reading = everytree::ReadOptions::default();
+    /// let data = reading.clone().column("x*").open(&path)?;
+    /// assert_eq!(data, reading.clone().drop("note").id("id").open(&path)?.select(&[0, 1]).into());
+    /// assert_eq!(data.schema().left_out, ["id", "note"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn column(mut self, pattern: impl Into<String>) -> Self {
+        self.columns.push(pattern.into());
+        self
+    }
+
+    /// Leaves columns of this name or pattern out.
+    pub fn drop(mut self, pattern: impl Into<String>) -> Self {
+        self.drop.push(pattern.into());
+        self
+    }
+
+    /// A column that tells rows apart: not in the model, but it goes with the rows into scores.
+    pub fn id(mut self, pattern: impl Into<String>) -> Self {
+        self.id.push(pattern.into());
+        self
+    }
+
+    /// What becomes of a label of a table to test with that was not seen before.
+    ///
+    /// ```
+    /// use everytree::{ReadOptions, Unknown};
+    /// assert_eq!(ReadOptions::default().unknown(Unknown::Unobserved).unknown, Unknown::Unobserved);
+    /// ```
+    pub fn unknown(mut self, unknown: Unknown) -> Self {
+        self.unknown = unknown;
+        self
+    }
+
     /// Do text files begin with the names of their columns?
     pub fn header(mut self, header: bool) -> Self {
         self.header = Some(header);
@@ -323,11 +434,16 @@ impl ReadOptions {
         Ok(read_dataset(path.as_ref(), schema, &self.text()?, rules)?.0.into())
     }
 
-    /// Reads several tables with one schema, which comes from the labels of the first `scanned` of them. Only in those may
-    /// cells be missing that are not a state.
+    /// Reads several tables with one schema, which comes from the labels of the first `scanned` of them. In the others, to test
+    /// with, cells may be missing that are not a state.
     pub fn open_all(&self, sources: &[Source<'_>], scanned: usize) -> Result<Opened> {
         let Some(first) = sources.first() else {
-            return Ok(Opened { datasets: Vec::new(), notices: Vec::new(), ignored: Vec::new() });
+            return Ok(Opened {
+                datasets: Vec::new(),
+                notices: Vec::new(),
+                ignored: Vec::new(),
+                unknown: Vec::new(),
+            });
         };
         let scanned = scanned.clamp(1, sources.len());
         let found = scan_tables(*first, &sources[1..scanned], &self.text()?, &self.scan()?)?;
@@ -338,20 +454,24 @@ impl ReadOptions {
 
     /// The same with a schema that is known.
     pub fn read_all(&self, sources: &[Source<'_>], scanned: usize, schema: &Arc<Schema>) -> Result<Opened> {
-        let (mut datasets, mut ignored) = (Vec::new(), Vec::new());
+        self.unknown.check(schema)?;
+        let (mut datasets, mut ignored, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+        // What is left out the schema knows.
+        let read = ReadSettings { selection: Selection::default(), ..self.text()? };
         for (place, source) in sources.iter().enumerate() {
             let marginalise = self.missing == MissingValues::Marginalise;
+            let to_test_with = place >= scanned;
             let rules = CellRules {
                 missing_is_a_state: !marginalise,
-                unknown_is_unobserved: false,
-                incomplete_rows: marginalise && place < scanned,
+                unknown_is_unobserved: to_test_with && self.unknown == Unknown::Unobserved,
+                incomplete_rows: marginalise || to_test_with,
             };
-            let (data, FileFacts { ignored: passed_over, .. }) =
-                read_dataset(*source, schema, &self.text()?, rules)?;
+            let (data, facts) = read_dataset(*source, schema, &read, rules)?;
             datasets.push(data.into());
-            ignored.push(passed_over);
+            ignored.push(facts.ignored);
+            unknown.push(facts.unknown);
         }
-        Ok(Opened { datasets, notices: Vec::new(), ignored })
+        Ok(Opened { datasets, notices: Vec::new(), ignored, unknown })
     }
 
     /// How text files are cut into fields.
@@ -366,17 +486,34 @@ impl ReadOptions {
             Some(true) => Header::Yes,
             Some(false) => Header::No,
         };
-        Ok(ReadSettings { delimiter, header })
+        let selection =
+            Selection { columns: self.columns.clone(), drop: self.drop.clone(), ids: self.id.clone() };
+        Ok(ReadSettings { delimiter, header, selection })
     }
 
     fn scan(&self) -> Result<ScanSettings> {
         const MOST: usize = data::MAX_STATES;
+        if let Some(bins) = self.all_bins.filter(|bins| !(2..=1024).contains(bins)) {
+            return Err(Error::option("bins", bins, "between 2 and 1024"));
+        }
+        let fewest = self.other.iter().chain(self.others.values()).find(|most| !(1..MOST).contains(most));
+        if let Some(most) = fewest {
+            return Err(Error::option("other", most, format!("between 1 and {}", MOST - 1)));
+        }
         if !(2..=MOST).contains(&self.max_states) {
             return Err(Error::option("max_states", self.max_states, format!("between 2 and {MOST}")));
         }
         Ok(ScanSettings {
             max_states: self.max_states,
             bins: self.bins.clone(),
+            all_bins: self.all_bins,
+            other: self.other,
+            others: self.others.clone(),
+            decimal_comma: match self.decimal {
+                None | Some('.') => false,
+                Some(',') => true,
+                Some(other) => return Err(Error::option("decimal", other, "a point or a comma")),
+            },
             bin_numbers: self.bin_numbers,
             missing_cells: match self.missing {
                 MissingValues::Category => MissingCells::State,

@@ -2,8 +2,8 @@
 
 use crate::spelling::{Spelling, spelled};
 use everytree_core::blocks::BlocksError;
-use everytree_core::data::DatasetError;
 use everytree_core::data::scan::ScanError;
+use everytree_core::data::{DatasetError, did_you_mean};
 use everytree_core::file::{ContentError, FileError};
 use everytree_core::infer::{EvidenceError, InferError};
 use everytree_core::learn::{LearnError, SourceError};
@@ -131,10 +131,20 @@ impl fmt::Display for ErrorCode {
 pub(crate) enum Kind {
     #[error("`{option}{}`: {problem}", value.as_ref().map_or(String::new(), |value| format!(" = {value}")))]
     Option { option: &'static str, value: Option<String>, problem: String },
-    #[error("there is no column {column:?}; the columns are {}", listed(known, 20))]
+    #[error(
+        "there is no column {column:?}{}; the columns are {}",
+        did_you_mean(column, known),
+        listed(known, 20)
+    )]
     UnknownColumn { column: String, known: Vec<String> },
-    #[error("{}column {column:?}: unknown value {value:?}; known: {}", at_row(*row), quoted(known))]
-    UnknownValue { row: Option<u64>, column: String, value: String, known: Vec<String> },
+    #[error("{}column {column:?}: unknown value {value:?}{}; known: {}{hint}", at_row(*row), did_you_mean(value, known), quoted(known))]
+    UnknownValue { row: Option<u64>, column: String, value: String, known: Vec<String>, hint: String },
+    #[error("{text:?}: {problem}")]
+    Condition { text: String, problem: String },
+    #[error("column {column:?}: its values are not numbers, and have no range {range}")]
+    NoNumbers { column: String, range: String },
+    #[error("column {column:?}: there is no value in {range}; known: {}", quoted(known))]
+    EmptyRange { column: String, range: String, known: Vec<String> },
     #[error("column {column:?} is given twice")]
     GivenTwice { column: String },
     #[error("{0}")]
@@ -212,6 +222,8 @@ impl Error {
     pub fn code(&self) -> ErrorCode {
         match &*self.kind {
             Kind::Option { .. } | Kind::Family(_) | Kind::GivenTwice { .. } => ErrorCode::InvalidOption,
+            Kind::Condition { .. } | Kind::NoNumbers { .. } => ErrorCode::InvalidOption,
+            Kind::EmptyRange { .. } => ErrorCode::UnknownValue,
             Kind::UnknownColumn { .. } => ErrorCode::UnknownColumn,
             Kind::UnknownValue { .. } => ErrorCode::UnknownValue,
             Kind::Evidence(_) => ErrorCode::InvalidOption,
@@ -264,12 +276,13 @@ impl Error {
             Kind::UnknownColumn { column, .. }
             | Kind::UnknownValue { column, .. }
             | Kind::GivenTwice { column }
+            | Kind::NoNumbers { column, .. }
+            | Kind::EmptyRange { column, .. }
             | Kind::Blocks { column, .. }
             | Kind::Dataset(DatasetError::Code { column, .. }) => Some(column),
             _ => match self.problem()? {
-                Problem::Unknown { column, .. }
-                | Problem::Unobserved { column, .. }
-                | Problem::UnsupportedType { column, .. } => Some(column),
+                Problem::Unknown { column, .. } => Some(column),
+                Problem::Unobserved { column, .. } | Problem::UnsupportedType { column, .. } => Some(column),
                 Problem::MissingColumn { name, .. }
                 | Problem::DuplicateColumn { name, .. }
                 | Problem::OneColumn { name, .. } => Some(name),
@@ -299,7 +312,9 @@ impl Error {
     /// What would have been possible: the names of the columns, or the values of the column.
     pub fn known(&self) -> &[String] {
         match &*self.kind {
-            Kind::UnknownColumn { known, .. } | Kind::UnknownValue { known, .. } => known,
+            Kind::UnknownColumn { known, .. }
+            | Kind::UnknownValue { known, .. }
+            | Kind::EmptyRange { known, .. } => known,
             _ => match self.problem() {
                 Some(Problem::Unknown { known, .. } | Problem::MissingColumn { known, .. }) => known,
                 _ => &[],

@@ -1,5 +1,6 @@
 //! Columns and values as people write them, and back: evidence in labels.
 
+use crate::condition::{Condition, Range};
 use crate::error::Kind;
 use crate::{Error, Result};
 use everytree_core::data::{Cell, Encoded, Encoder, Schema, States, Variable};
@@ -27,7 +28,11 @@ fn state(schema: &Schema, encoder: &Encoder<'_>, variable: usize, value: &str) -
 fn unknown(schema: &Schema, variable: usize, value: &str) -> Error {
     let Variable { name, .. } = &schema.variables[variable];
     let known = schema.variables[variable].labels();
-    Kind::UnknownValue { row: None, column: name.clone(), value: value.to_owned(), known }.into()
+    let hint = schema.variables[variable].hint_about(value);
+    // Of a question, not of a table.
+    let hint =
+        hint.split(", or say").next().filter(|hint| hint.contains("bins")).unwrap_or_default().to_owned();
+    Kind::UnknownValue { row: None, column: name.clone(), value: value.to_owned(), known, hint }.into()
 }
 
 /// The state of a value, or of a missing cell.
@@ -74,13 +79,16 @@ pub struct Evidence<'m> {
     schema: &'m Schema,
     likelihoods: infer::Evidence,
     given: Vec<bool>,
+    /// Ranges of numbers: several of one column are their intersection.
+    ranges: Vec<Option<Range>>,
 }
 
 impl<'m> Evidence<'m> {
     /// Nothing is known.
     pub(crate) fn none(schema: &'m Schema) -> Self {
         let likelihoods = infer::Evidence::none(&schema.states());
-        Self { schema, likelihoods, given: vec![false; schema.variables.len()] }
+        let columns = schema.variables.len();
+        Self { schema, likelihoods, given: vec![false; columns], ranges: vec![None; columns] }
     }
 
     /// A column has this value.
@@ -124,6 +132,75 @@ impl<'m> Evidence<'m> {
         self.once(variable)?;
         self.likelihoods.soft(variable, &list)?;
         Ok(self)
+    }
+
+    /// What is known of a column, whatever it is. Ranges of one column are cut with each other.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("age", cells("20", "30"))])?;
+    /// # let model = Fit::new().epochs(1).run(&data)?;
+    /// use everytree::Condition;
+    /// let evidence = model.evidence().given_that("age", Condition::between(10.0, 25.0))?;
+    /// let evidence = evidence.given_that("smoker", Condition::is_not("no"))?;
+    /// assert!(model.log_evidence(&evidence)?.value < -0.1);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn given_that(mut self, column: &str, condition: Condition) -> Result<Self> {
+        let variable = crate::evidence::column(self.schema, column)?;
+        let states_of = |values: &[Option<String>]| -> Result<Vec<usize>> {
+            values.iter().map(|value| state_of(self.schema, variable, value.as_deref())).collect()
+        };
+        match condition {
+            Condition::In(values) => {
+                let states = states_of(&values)?;
+                self.one_of(variable, &states)
+            }
+            Condition::NotIn(values) => {
+                let not = match &values[..] {
+                    // "Not missing" can be said of a column that never is.
+                    [None] => Vec::new(),
+                    values => states_of(values)?,
+                };
+                let observed = self.schema.variables[variable].states.len();
+                let others: Vec<usize> = (0..observed).filter(|state| !not.contains(state)).collect();
+                if others.is_empty() {
+                    return Err(unknown(self.schema, variable, "any other value"));
+                }
+                self.one_of(variable, &others)
+            }
+            Condition::Range(range) => {
+                let range = match self.ranges[variable] {
+                    Some(before) => before.and(range),
+                    None => {
+                        self.once(variable)?;
+                        range
+                    }
+                };
+                self.ranges[variable] = Some(range);
+                self.likelihoods.soft(variable, &range.likelihoods(&self.schema.variables[variable])?)?;
+                Ok(self)
+            }
+            Condition::Likelihoods(values) => {
+                self.given_likelihoods(column, values.iter().map(|(value, weight)| (value.as_str(), *weight)))
+            }
+        }
+    }
+
+    /// A column and what is known of it, as [`Condition::parse`] reads it: `age in 30..40`.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("age", cells("20", "30"))])?;
+    /// # let model = Fit::new().epochs(1).run(&data)?;
+    /// assert!(model.evidence().given_text("age>25")?.is_given("age"));
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn given_text(self, text: &str) -> Result<Self> {
+        let (column, condition) = Condition::parse(self.schema, text)?;
+        self.given_that(&column, condition)
     }
 
     fn one_of(mut self, variable: usize, states: &[usize]) -> Result<Self> {
@@ -184,6 +261,12 @@ macro_rules! with_evidence {
             /// The cell of a column is missing; of columns in which cells were missing in training.
             pub fn given_missing(mut self, column: &str) -> Result<Self> {
                 self.evidence = self.evidence.given_missing(column)?;
+                Ok(self)
+            }
+
+            /// What is known of a column, whatever it is.
+            pub fn given_that(mut self, column: &str, condition: $crate::Condition) -> Result<Self> {
+                self.evidence = self.evidence.given_that(column, condition)?;
                 Ok(self)
             }
 

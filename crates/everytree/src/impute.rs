@@ -74,7 +74,7 @@ pub enum ImputeMethod {
 /// assert_eq!((imputed.cells.len(), done.into_inner()), (2, 2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Imputation<'a> {
     model: &'a Model,
     method: ImputeMethod,
@@ -370,7 +370,7 @@ fn alone(variable: &Variable, posterior: &[Estimate]) -> u16 {
     let numbers: Option<Vec<f64>> = match &variable.states {
         States::Integers(values) => Some(values.iter().map(|&value| value as f64).collect()),
         States::Reals(values) => Some(values.clone()),
-        States::Booleans(_) | States::Texts(_) | States::Bins(_) => None,
+        States::Booleans(_) | States::Texts(_) | States::Others(_) | States::Bins(_) => None,
     };
     let seen = &posterior[..variable.states.len()];
     let best = match numbers {

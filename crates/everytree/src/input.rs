@@ -82,12 +82,12 @@ fn rows_of(
                 false => unobserved.push(v),
             }
         }
-        on_row(Row { codes: &codes, unobserved: &unobserved, unknown: unknown.of(row) })?;
+        on_row(Row { codes: &codes, unobserved: &unobserved, unknown: unknown.of(row), ids: &[] })?;
     }
     if data.rows() == 0 {
         return Err(ReadError { file: PathBuf::from("data"), problem: Problem::NoRowsAtAll }.into());
     }
-    Ok(FileFacts { rows: data.rows() as u64, ignored })
+    Ok(FileFacts { rows: data.rows() as u64, ignored, ids: Vec::new(), unknown: unknown.cells() as u64 })
 }
 
 impl<'a> From<&'a Dataset> for Input<'a> {

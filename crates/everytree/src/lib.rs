@@ -38,6 +38,7 @@
 //! the crate `everytree-core`: spanning trees, forests, families, inference and learning, free of labels.
 
 mod columns;
+mod condition;
 mod conditional;
 mod dataset;
 mod device;
@@ -57,6 +58,7 @@ mod spelling;
 mod words;
 mod write;
 
+pub use condition::{Condition, Range};
 pub use conditional::Surprisal;
 pub use dataset::{Dataset, MissingValues, Opened, ReadOptions};
 pub use device::DeviceChoice;
@@ -79,7 +81,7 @@ pub use input::Input;
 pub use memory::{Work, memory_limit, set_memory_limit};
 pub use model::{Figures, Model};
 pub use most_probable::{MostProbable, ProbableRow};
-pub use query::{Answer, EdgeAnswer, Query, ValueAnswer};
+pub use query::{Answer, EdgeAnswer, Matching, Query, ValueAnswer};
 pub use sample::Sample;
 pub use score::{Score, Scoring, Streamed, Unknown};
 pub use spelling::{Spelling, spelled};

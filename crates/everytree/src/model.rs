@@ -9,7 +9,7 @@ use crate::sample::Sample;
 use crate::score::{Score, Scoring};
 use crate::{Dataset, Error, Result};
 use everytree_core::data::Schema;
-use everytree_core::file::{ContentError, FileError, ModelFile};
+use everytree_core::file::{ContentError, Evaluated, FileError, ModelFile};
 use everytree_core::infer::{self, Estimate, InferError};
 use everytree_core::spanning::Kind as TreeKind;
 use std::fmt;
@@ -161,6 +161,13 @@ impl Model {
     /// The engine's view of it: parameters, blocks, provenance.
     pub fn file(&self) -> &ModelFile {
         &self.file
+    }
+
+    /// What came out of test rows later than the rest.
+    pub(crate) fn say_of_test(&mut self, test_ll: Option<f64>, evaluated: Option<Evaluated>) {
+        if let Some(results) = &mut Arc::make_mut(&mut self.file).provenance.results {
+            (results.test_ll, results.evaluated) = (test_ll, evaluated);
+        }
     }
 
     pub(crate) fn core(&self) -> &everytree_core::model::Model {

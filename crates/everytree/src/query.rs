@@ -2,11 +2,13 @@
 
 use crate::edges::{TreeEdge, names, tree_edges};
 use crate::evidence::{Evidence, column, state_of, with_evidence};
+use crate::input::Input;
 use crate::model::Effort;
-use crate::words::count;
+use crate::words::{count, plural};
 use crate::{Error, Model, Result};
 use everytree_core::data::Schema;
 use everytree_core::infer::{Estimate, Method, Posterior};
+use everytree_read::{CellRules, ReadSettings};
 use std::fmt;
 
 /// A question to a model: which values are how probable, given evidence.
@@ -196,7 +198,48 @@ impl<'m> Query<'m> {
             r_hat: found.r_hat,
             chosen: self.method.is_none(),
             edges,
+            matching: None,
         })
+    }
+
+    /// Adds to an answer what the rows of a table say that agree with the evidence.
+    pub fn beside<'t>(
+        &self,
+        answer: &mut Answer,
+        table: impl Into<Input<'t>>,
+        read: &ReadSettings,
+    ) -> Result<()> {
+        let schema = self.model.schema();
+        let rules =
+            CellRules { missing_is_a_state: true, unknown_is_unobserved: true, incomplete_rows: true };
+        let known = self.evidence.likelihoods();
+        let given: Vec<usize> = (0..schema.variables.len()).filter(|&v| known.is_given(v)).collect();
+        let mut seen: Vec<Vec<f64>> =
+            schema.variables.iter().map(|variable| vec![0.0; variable.len()]).collect();
+        let (mut rows, mut of) = (0.0, 0);
+        table.into().for_each_row(schema, read, rules, &mut |row| {
+            of += 1;
+            let likelihood = |&v: &usize| match row.unobserved.contains(&v) {
+                true => 0.0,
+                false => known.of(v)[usize::from(row.codes[v])],
+            };
+            let weight: f64 = given.iter().map(likelihood).product();
+            if weight > 0.0 {
+                rows += weight;
+                for (v, seen) in seen.iter_mut().enumerate().filter(|(v, _)| !row.unobserved.contains(v)) {
+                    seen[usize::from(row.codes[v])] += weight;
+                }
+            }
+            Ok(())
+        })?;
+        for (value, target) in answer.values.iter_mut().zip(self.targets()) {
+            let TargetState { variable, state, observed } = target;
+            let among = if observed { schema.variables[variable].states.len() } else { seen[variable].len() };
+            let all: f64 = seen[variable][..among].iter().sum();
+            value.observed = Some(seen[variable][state] / all).filter(|share| share.is_finite());
+        }
+        answer.matching = Some(Matching { rows, of });
+        Ok(())
     }
 }
 
@@ -228,6 +271,7 @@ fn answers(schema: &Schema, found: &Posterior, targets: &[TargetState]) -> Vec<V
             value: variable.label(target.state),
             state: target.state,
             probability: among(states, observed, target.state),
+            observed: None,
         }
     };
     targets.iter().map(answer).collect()
@@ -278,6 +322,8 @@ pub struct Answer {
     pub chosen: bool,
     /// The edges of the tree, if they were asked for.
     pub edges: Option<EdgeAnswer>,
+    /// The rows of a table that agree with the evidence, if there was one.
+    pub matching: Option<Matching>,
 }
 
 /// The probability of one value of a column.
@@ -302,6 +348,31 @@ pub struct ValueAnswer {
     pub state: usize,
     /// How probable it is.
     pub probability: Estimate,
+    /// Its share among the rows of a table that agree with the evidence, if there was one and there are any.
+    pub observed: Option<f64>,
+}
+
+/// The rows of a table that agree with the evidence of a [`Query`].
+///
+/// ```
+/// # use everytree::{Dataset, Fit, ReadOptions};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// # let model = Fit::new().epochs(2).run(&data)?;
+/// let query = model.query().given("smoker", "no")?;
+/// let mut answer = query.run()?;
+/// query.beside(&mut answer, &data, &ReadOptions::default().text()?)?;
+/// assert_eq!(answer.matching.unwrap().rows, 20.0);
+/// assert_eq!(answer.values[0].observed, Some(1.0)); // cough = no
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Matching {
+    /// How many there are; where evidence is soft, or cuts a bin, by their likelihoods.
+    pub rows: f64,
+    /// Rows of the table.
+    pub of: u64,
 }
 
 /// The edges of the tree, given the evidence.
@@ -343,32 +414,94 @@ impl Answer {
 
 /// Edges that a table shows.
 const SHOWN: usize = 20;
+/// Values of a column that a table shows.
+const SHOWN_VALUES: usize = 12;
 
+/// A table: the most probable values of every column (`{:#}`: all of them).
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |answer: &ValueAnswer| match answer.value.is_empty() {
-            true => "(missing)".to_owned(),
-            false => answer.value.clone(),
-        };
-        let width = self.values.iter().map(|answer| answer.variable.chars().count()).max().unwrap_or(0);
-        let values = self.values.iter().map(|answer| shown(answer).chars().count()).max().unwrap_or(0);
-        let mut last = "";
-        for answer in &self.values {
-            let name = if answer.variable == last { "" } else { &answer.variable };
-            last = &answer.variable;
-            let Estimate { value: p, standard_error } = answer.probability;
-            let error =
-                if standard_error == 0.0 { String::new() } else { format!("  ± {standard_error:.4}") };
-            let bar = "█".repeat((p * 30.0).round() as usize);
-            let line = format!("{name:<width$}  {:<values$}  {p:.4}{error}  {bar}", shown(answer));
-            writeln!(f, "{}", line.trim_end())?;
+        let columns = self.values.chunk_by(|one, next| one.variable == next.variable);
+        let lines: Vec<Shown> = columns.flat_map(|values| shown(values, f.alternate())).collect();
+        let width = lines.iter().map(|line| line.variable.chars().count()).max().unwrap_or(0);
+        let values = lines.iter().map(|line| line.value.chars().count()).max().unwrap_or(0);
+        // Errors that round to nothing are nothing.
+        let error = |error: f64| if error < 0.00005 { String::new() } else { format!("  ± {error:.4}") };
+        let errors = lines.iter().map(|line| error(line.error).chars().count()).max().unwrap_or(0);
+        if self.matching.is_some() {
+            let heads = format!("{:width$}  {:values$}  {:>6}{:errors$}  {:>6}", "", "", "model", "", "data");
+            writeln!(f, "{heads}")?;
+        }
+        for line in &lines {
+            let data = match (self.matching, line.observed) {
+                (None, _) => String::new(),
+                (Some(_), Some(share)) => format!("  {share:.4}"),
+                (Some(_), None) => format!("  {:>6}", "–"),
+            };
+            let bar = "█".repeat((line.p * 30.0).round() as usize);
+            let Shown { variable, value, p, .. } = line;
+            let error = error(line.error);
+            let text = format!("{variable:<width$}  {value:<values$}  {p:.4}{error:<errors$}{data}  {bar}");
+            writeln!(f, "{}", text.trim_end())?;
         }
         writeln!(f, "\n{}", self.how())?;
+        if let Some(Matching { rows, of }) = self.matching {
+            let rows = match rows.fract() == 0.0 {
+                true => count(rows as usize),
+                false => format!("about {rows:.1}"),
+            };
+            writeln!(f, "{rows} of {} in the data agree with the evidence", plural(of as usize, "row"))?;
+        }
         if let Some(edges) = &self.edges {
             write!(f, "\n{edges}")?;
         }
         Ok(())
     }
+}
+
+/// A line of the table.
+struct Shown {
+    /// Empty but for the first of a column.
+    variable: String,
+    value: String,
+    p: f64,
+    error: f64,
+    observed: Option<f64>,
+}
+
+/// The values of one column: in their order, the most probable of them, and all others together.
+fn shown(values: &[ValueAnswer], all: bool) -> Vec<Shown> {
+    let mut by_p: Vec<usize> = (0..values.len()).collect();
+    by_p.sort_by(|&a, &b| values[b].probability.value.total_cmp(&values[a].probability.value));
+    // One more is as short as a line about it.
+    let most = if all || values.len() <= SHOWN_VALUES + 1 { values.len() } else { SHOWN_VALUES };
+    let (first, rest) = by_p.split_at(most);
+    let mut first = first.to_vec();
+    first.sort_unstable();
+    let mut lines: Vec<Shown> = first
+        .iter()
+        .map(|&place| {
+            let ValueAnswer { value, probability, observed, .. } = &values[place];
+            let value = if value.is_empty() { "(missing)".to_owned() } else { value.clone() };
+            let (p, error) = (probability.value, probability.standard_error);
+            Shown { variable: String::new(), value, p, error, observed: *observed }
+        })
+        .collect();
+    if !rest.is_empty() {
+        let sum = |of: fn(&ValueAnswer) -> f64| rest.iter().map(|&place| of(&values[place])).sum::<f64>();
+        let seen = rest.iter().any(|&place| values[place].observed.is_some());
+        lines.push(Shown {
+            variable: String::new(),
+            value: format!("({} others)", rest.len()),
+            p: sum(|value| value.probability.value),
+            // At most this large, however they depend on each other.
+            error: sum(|value| value.probability.standard_error),
+            observed: seen.then(|| sum(|value| value.observed.unwrap_or(0.0))),
+        });
+    }
+    if let (Some(line), Some(value)) = (lines.first_mut(), values.first()) {
+        line.variable.clone_from(&value.variable);
+    }
+    lines
 }
 
 impl Answer {
@@ -377,7 +510,7 @@ impl Answer {
         let Estimate { value: evidence, standard_error } = self.log_evidence;
         let effective = count(self.effective_sample_size as usize);
         match self.method {
-            Method::Exact => format!("exact; log P(evidence) {evidence:.4}"),
+            Method::Exact => format!("exact under the model; log P(evidence) {evidence:.4}"),
             Method::Gibbs | Method::BlockGibbs => format!(
                 "{} of {} steps in all, effective sample size {effective}, R-hat {:.3}; log P(evidence) {evidence:.4} ± \
                  {standard_error:.4}",
@@ -405,7 +538,7 @@ impl fmt::Display for EdgeAnswer {
                 (Some(from), false) => format!("{from} - {}", edge.to),
             };
             let error = match edge.probability.standard_error {
-                0.0 => String::new(),
+                error if error < 0.00005 => String::new(),
                 error => format!(" ± {error:.4}"),
             };
             writeln!(f, "  {:.4}{error}  {words}", edge.probability.value)?;
@@ -420,6 +553,39 @@ impl fmt::Display for EdgeAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_show_the_most_probable_values_and_the_rest_as_one() {
+        let value = |state: usize| ValueAnswer {
+            variable: "job".into(),
+            value: format!("j{state:02}"),
+            state,
+            probability: Estimate { value: (state + 1) as f64 / 210.0, standard_error: 1e-6 },
+            observed: None,
+        };
+        let mut answer = Answer {
+            values: (0..20).map(value).collect(),
+            method: Method::Exact,
+            trees: 0,
+            effective_sample_size: 0.0,
+            log_evidence: Estimate { value: -1.0, standard_error: 0.0 },
+            r_hat: None,
+            chosen: true,
+            edges: None,
+            matching: None,
+        };
+        let text = answer.to_string();
+        assert_eq!(
+            text.lines().filter(|line| line.contains("j0") || line.contains("j1")).count(),
+            12,
+            "{text}"
+        );
+        assert!(text.contains("(8 others)  0.1714") && !text.contains('±'), "{text}");
+        assert!(text.contains("exact under the model"));
+        assert!(format!("{answer:#}").contains("j00"));
+        answer.values.truncate(13);
+        assert!(!answer.to_string().contains("others"));
+    }
 
     #[test]
     fn values_are_compared_among_those_observed_however_rare_they_are() {

@@ -4,12 +4,13 @@ use crate::device::{Device, DeviceChoice, Scorer};
 use crate::error::Interrupted;
 use crate::input::Input;
 use crate::model::Effort;
-use crate::{Dataset, Model, Result, Work};
-use everytree_core::data::Table;
+use crate::{Dataset, Error, Model, Result, Work};
+use everytree_core::data::{Schema, States, Table, Variable};
 use everytree_core::infer::{self, Estimate, Evidence, InferError, Inference, seed_of};
 use everytree_read::{CellRules, FileFacts, ReadSettings, Row};
 use rayon::prelude::*;
 use serde::Deserialize;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,6 +40,20 @@ pub enum Unknown {
     Error,
     /// The cell counts as missing.
     Unobserved,
+    /// The state "other" of its column; a column without one refuses it.
+    Other,
+}
+
+impl Unknown {
+    /// Does a model of these columns have what is asked for?
+    pub(crate) fn check(self, schema: &Schema) -> Result<()> {
+        let has_others = |variable: &Variable| matches!(variable.states, States::Others(_));
+        if self == Self::Other && !schema.variables.iter().any(has_others) {
+            let problem = "this model has no state for other labels; fit it with `other = 63`";
+            return Err(Error::option("unknown", "other", problem));
+        }
+        Ok(())
+    }
 }
 
 /// How the rows of a table are scored.
@@ -78,11 +93,12 @@ pub enum Unknown {
 ///     .read(ReadOptions::default().text()?)
 ///     .device(DeviceChoice::Cpu)
 ///     .stop(&stop)
-///     .note(&note);
+///     .note(&note)
+///     .on_rows(&|rows| eprintln!("{rows} rows"));
 /// assert_eq!(scoring.run(&data)?.log_likelihoods.len(), 40);
 /// # Ok::<(), everytree::Error>(())
 /// ```
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Scoring<'a> {
     model: &'a Model,
     missing_as_state: bool,
@@ -92,6 +108,9 @@ pub struct Scoring<'a> {
     device: DeviceChoice,
     stop: Option<&'a AtomicBool>,
     note: Option<&'a (dyn Fn(String) + Sync)>,
+    on_rows: Option<&'a (dyn Fn(u64) + Sync)>,
+    /// The numbers of the rows in the table that they come from, where it is not this one.
+    numbers: Option<&'a [usize]>,
 }
 
 impl fmt::Debug for Scoring<'_> {
@@ -150,11 +169,16 @@ pub struct Streamed {
     pub ignored: Vec<String>,
     /// Rows with missing cells.
     pub incomplete: usize,
+    /// Cells with labels that the model does not know, and that were taken for missing.
+    pub unknown: u64,
+    /// The columns that tell rows apart.
+    pub ids: Vec<String>,
 }
 
 impl Streamed {
     pub(crate) fn of(facts: FileFacts, incomplete: usize) -> Self {
-        Self { rows: facts.rows, ignored: facts.ignored, incomplete }
+        let FileFacts { rows, ignored, ids, unknown } = facts;
+        Self { rows, ignored, incomplete, unknown, ids }
     }
 }
 
@@ -169,6 +193,8 @@ impl<'a> Scoring<'a> {
             device: DeviceChoice::Auto,
             stop: None,
             note: None,
+            on_rows: None,
+            numbers: None,
         }
     }
 
@@ -226,6 +252,18 @@ impl<'a> Scoring<'a> {
         self
     }
 
+    /// Who hears how many rows are done, now and then.
+    pub fn on_rows(mut self, on_rows: &'a (dyn Fn(u64) + Sync)) -> Self {
+        self.on_rows = Some(on_rows);
+        self
+    }
+
+    pub(crate) fn rows_done(&self, rows: u64) {
+        if let Some(on_rows) = self.on_rows {
+            on_rows(rows);
+        }
+    }
+
     pub(crate) fn model(&self) -> &'a Model {
         self.model
     }
@@ -244,6 +282,7 @@ impl<'a> Scoring<'a> {
     }
 
     pub(crate) fn check(&self) -> Result<()> {
+        self.unknown.check(self.model.schema())?;
         self.effort.check()
     }
 
@@ -257,6 +296,10 @@ impl<'a> Scoring<'a> {
 
     /// What one row that is not complete may cost.
     pub(crate) fn effort(&self, row: u64) -> infer::Effort<'static> {
+        let row = match self.numbers {
+            Some(numbers) => numbers[row as usize] as u64,
+            None => row,
+        };
         infer::Effort {
             trees: self.effort.trees,
             tolerance: Some(self.effort.tolerance),
@@ -292,6 +335,31 @@ impl<'a> Scoring<'a> {
         table: impl Into<Input<'t>>,
         sink: &mut dyn FnMut(Estimate) -> Result<()>,
     ) -> Result<Streamed> {
+        self.stream_with_ids(table, &mut |_, score| sink(score))
+    }
+
+    /// The same, with the cells of the columns that tell rows apart.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("survey.csv");
+    /// # use everytree::{Fit, ReadOptions};
+    /// std::fs::write(&path, format!("id,smoker,cough\n{}", "p1,yes,yes\np2,no,no\n".repeat(20)))?;
+    /// let survey = ReadOptions::default().id("id").open(&path)?;
+    /// let model = Fit::new().epochs(1).run(&survey)?;
+    /// let mut last = String::new();
+    /// model.scoring().stream_with_ids(path.as_path(), &mut |ids, _score| {
+    ///     last = ids[0].clone();
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(last, "p2");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stream_with_ids<'t>(
+        &self,
+        table: impl Into<Input<'t>>,
+        sink: &mut dyn FnMut(&[String], Estimate) -> Result<()>,
+    ) -> Result<Streamed> {
         self.check()?;
         let quiet = |_: String| ();
         let note: &(dyn Fn(String) + Sync) = self.note.unwrap_or(&quiet);
@@ -307,7 +375,12 @@ impl<'a> Scoring<'a> {
         let at_once = if scorer.is_on_device() { DEVICE_CHUNK } else { CHUNK };
         let facts = self.chunks(table.into(), at_once, &mut |chunk| {
             incomplete += chunk.incomplete.len();
-            chunk.scores(&inference, Some(&scorer), self)?.into_iter().try_for_each(&mut *sink)
+            let scores = chunk.scores(&inference, Some(&scorer), self)?;
+            let ids = |row: usize| chunk.ids.get(row).map_or(&[][..], Vec::as_slice);
+            if let Some(on_rows) = self.on_rows {
+                on_rows(chunk.first + scores.len() as u64);
+            }
+            scores.into_iter().enumerate().try_for_each(|(row, score)| sink(ids(row), score))
         })?;
         Ok(Streamed::of(facts, incomplete))
     }
@@ -321,7 +394,8 @@ impl<'a> Scoring<'a> {
     ) -> Result<FileFacts> {
         let schema = self.model.schema();
         let states = schema.states();
-        let mut chunk = Chunk { first: 0, rows: Table::new(&states), incomplete: Vec::new() };
+        let mut chunk =
+            Chunk { first: 0, rows: Table::new(&states), incomplete: Vec::new(), ids: Vec::new() };
         let facts = table.for_each_row(schema, &self.read, self.rules(), &mut |row| {
             chunk.take(row, &states)?;
             if chunk.rows.rows() == at_once {
@@ -343,6 +417,40 @@ impl<'a> Scoring<'a> {
     }
 }
 
+/// The mean log-likelihood of rows with missing cells.
+pub(crate) struct ObservedMean {
+    pub mean: f64,
+    /// Of the random trees.
+    pub standard_error: f64,
+    /// Of the rows.
+    pub share: f64,
+}
+
+/// Scores the rows of a dataset whose missing cells are not states, as `score` does; where `stop` asks for an end, some of them,
+/// from all over the table.
+pub(crate) fn observed(model: &Model, data: &Dataset, stop: &dyn Fn() -> bool) -> Result<ObservedMean> {
+    const PORTION: usize = 256;
+    let portions = data.rows().div_ceil(PORTION).max(1);
+    let (mut total, mut sum, mut variance) = (0.0, 0.0, 0.0);
+    let all: f64 = if data.weights().is_empty() { data.rows() as f64 } else { data.weights().iter().sum() };
+    for first in 0..portions {
+        let rows: Vec<usize> = (first..data.rows()).step_by(portions).collect();
+        let some: Dataset = data.select(&rows).into();
+        let scoring = Scoring { numbers: Some(&rows), ..Scoring::new(model) };
+        let found = scoring.missing_as_state(true).device(DeviceChoice::Cpu).run(&some)?;
+        for (place, score) in found.log_likelihoods.iter().enumerate() {
+            let weight = some.weights().get(place).copied().unwrap_or(1.0);
+            total += weight;
+            sum += weight * score.value;
+            variance += (weight * score.standard_error).powi(2);
+        }
+        if stop() {
+            break;
+        }
+    }
+    Ok(ObservedMean { mean: sum / total, standard_error: variance.sqrt() / total, share: total / all })
+}
+
 /// Some rows of a table.
 pub(crate) struct Chunk {
     /// The number of the first row.
@@ -351,6 +459,8 @@ pub(crate) struct Chunk {
     pub rows: Table,
     /// What was observed of rows that are not complete, by their places, and the columns that were not observed.
     pub incomplete: Vec<(usize, Evidence, Vec<usize>)>,
+    /// The cells that tell them apart, if there are any.
+    pub ids: Vec<Vec<String>>,
 }
 
 impl Chunk {
@@ -363,6 +473,9 @@ impl Chunk {
             }
             self.incomplete.push((self.rows.rows(), evidence, row.unobserved.to_vec()));
         }
+        if !row.ids.is_empty() {
+            self.ids.push(row.ids.to_vec());
+        }
         self.rows.push(row.codes);
         Ok(())
     }
@@ -371,6 +484,7 @@ impl Chunk {
         self.first += self.rows.rows() as u64;
         self.rows.clear();
         self.incomplete.clear();
+        self.ids.clear();
     }
 
     /// The score of every row.
@@ -404,10 +518,99 @@ impl Chunk {
                 }
             }
         };
-        let estimates: Result<Vec<(usize, Estimate)>> = self.incomplete.par_iter().map(of_one).collect();
+        // As many as cost little, and the few that cost less than random trees in any case.
+        let at_once = ((1e8 / (self.rows.variables() as f64).powi(3)) as usize).clamp(32, AT_ONCE);
+        let (few, many): (Vec<_>, Vec<_>) =
+            self.incomplete.iter().partition(|(_, evidence, _)| completions(evidence) <= at_once);
+        for (place, score) in self.completed(inference, &few, scoring)? {
+            scores[place] = sure(score);
+        }
+        let estimates: Result<Vec<(usize, Estimate)>> = many.into_par_iter().map(of_one).collect();
         estimates?.into_iter().for_each(|(place, estimate)| scores[place] = estimate);
         Ok(scores)
     }
+
+    /// The scores of rows that can be completed in a few ways: all ways of many rows at once, each pattern once.
+    fn completed(
+        &self,
+        inference: &Inference<'_>,
+        rows: &[&(usize, Evidence, Vec<usize>)],
+        scoring: &Scoring<'_>,
+    ) -> Result<Vec<(usize, f64)>> {
+        let n = self.rows.variables();
+        let states = inference.states();
+        // What is seen of a row: the codes, and one more than any code where nothing is.
+        let seen = |(place, _, unobserved): &(usize, Evidence, Vec<usize>)| -> Vec<u16> {
+            let code = |v: usize| match unobserved.contains(&v) {
+                true => u16::MAX,
+                false => self.rows.get(*place, v) as u16,
+            };
+            (0..n).map(code).collect()
+        };
+        let mut patterns: HashMap<Vec<u16>, Vec<usize>> = HashMap::new();
+        for row in rows {
+            patterns.entry(seen(row)).or_default().push(row.0);
+        }
+        let mut patterns: Vec<(Vec<u16>, Vec<usize>)> = patterns.into_iter().collect();
+        // In the order of the rows, whatever the order of the map.
+        patterns.sort_by_key(|(_, places)| places[0]);
+        let mut scores = Vec::with_capacity(rows.len());
+        let mut table = Table::new(states);
+        let mut ends: Vec<usize> = Vec::new();
+        let mut first = 0;
+        for (number, (pattern, _)) in patterns.iter().enumerate() {
+            complete(pattern, states, &mut table);
+            ends.push(table.rows());
+            if table.rows() < COMPLETIONS && number + 1 < patterns.len() {
+                continue;
+            }
+            scoring.go_on()?;
+            let logs = inference.log_p(&table)?;
+            let mut begin = 0;
+            for ((_, places), end) in patterns[first..=number].iter().zip(&ends) {
+                let score = log_sum_exp(&logs[begin..*end]);
+                scores.extend(places.iter().map(|&place| (place, score)));
+                begin = *end;
+            }
+            (first, ends) = (number + 1, Vec::new());
+            table.clear();
+        }
+        Ok(scores)
+    }
+}
+
+/// Most ways to complete a row that are all scored.
+const AT_ONCE: usize = 512;
+/// Completed rows that are scored together.
+const COMPLETIONS: usize = 1 << 14;
+
+/// In how many ways a row can be completed; as many as there can be where they are too many to count.
+fn completions(evidence: &Evidence) -> usize {
+    let possible = |v: usize| evidence.of(v).iter().filter(|likelihood| **likelihood > 0.0).count();
+    (0..evidence.variables()).map(possible).try_fold(1usize, usize::checked_mul).unwrap_or(usize::MAX)
+}
+
+/// Adds every way to complete a row.
+fn complete(pattern: &[u16], states: &[usize], table: &mut Table) {
+    let free: Vec<usize> = (0..pattern.len()).filter(|&v| pattern[v] == u16::MAX).collect();
+    let mut row = pattern.to_vec();
+    free.iter().for_each(|&v| row[v] = 0);
+    loop {
+        table.push(&row);
+        // The next one, the last column fastest.
+        let Some(&v) = free.iter().rev().find(|&&v| usize::from(row[v]) + 1 < states[v]) else { return };
+        row[v] += 1;
+        free.iter().filter(|&&later| later > v).for_each(|&later| row[later] = 0);
+    }
+}
+
+/// The logarithm of a sum of exponentials.
+fn log_sum_exp(logs: &[f64]) -> f64 {
+    let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most == f64::NEG_INFINITY {
+        return most;
+    }
+    most + logs.iter().map(|log| (log - most).exp()).sum::<f64>().ln()
 }
 
 pub(crate) fn sure(value: f64) -> Estimate {

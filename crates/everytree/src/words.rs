@@ -27,12 +27,36 @@ pub fn say(notice: &Notice) -> String {
             let (cells, columns) = (plural(*cells, "missing cell"), plural(*columns, "column"));
             format!("{cells} in {columns}: not observed, and summed out")
         }
+        Notice::LeftOut { columns } => {
+            format!("left out: {} ({})", plural(columns.len(), "column"), some_names(columns))
+        }
+        Notice::Formatted { columns, example, read_as } => {
+            let columns = match &columns[..] {
+                [one] => format!("column {one:?}"),
+                several => format!("{} ({})", plural(several.len(), "column"), some_names(several)),
+            };
+            format!("{columns}: {example:?} is read as the number {read_as}")
+        }
+        Notice::Other { column, kept, others, or_more, cells } => {
+            let or_more = if *or_more { " or more" } else { "" };
+            format!(
+                "column {column:?}: {} of the most frequent; {} others{or_more}, in {}, are one state, \"other\"",
+                plural(*kept, "label"),
+                count(*others),
+                plural(*cells, "cell")
+            )
+        }
         Notice::Constant { columns } => {
-            let names: Vec<String> = columns.iter().take(8).map(|name| format!("{name:?}")).collect();
-            let more = if columns.len() > 8 { ", …" } else { "" };
-            format!("constant: {} ({}{more})", plural(columns.len(), "column"), names.join(", "))
+            format!("constant: {} ({})", plural(columns.len(), "column"), some_names(columns))
         }
     }
+}
+
+/// The first of some names.
+fn some_names(names: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect();
+    format!("{}{}", shown.join(", "), if names.len() > SHOWN { ", …" } else { "" })
 }
 
 /// A number with its thousands apart.

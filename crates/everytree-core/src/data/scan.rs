@@ -2,7 +2,7 @@
 
 mod column;
 
-use super::{Cell, MAX_STATES, Schema, States, Variable, boolean, number};
+use super::{Cell, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, did_you_mean, number};
 use column::{Column, quantiles};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -19,6 +19,14 @@ pub struct ScanSettings {
     pub max_states: usize,
     /// Bins by name of the column.
     pub bins: BTreeMap<String, usize>,
+    /// Bins of every column of more different numbers than that.
+    pub all_bins: Option<usize>,
+    /// Of columns of more texts than that, so many of the most frequent are told apart from the others.
+    pub other: Option<usize>,
+    /// The same by name of the column.
+    pub others: BTreeMap<String, usize>,
+    /// What could be a decimal comma or a thousands separator is a decimal comma.
+    pub decimal_comma: bool,
     /// Are columns of too many numbers cut into bins, or refused?
     pub bin_numbers: bool,
     /// What a missing cell is.
@@ -43,10 +51,21 @@ impl Default for ScanSettings {
         Self {
             max_states: 64,
             bins: BTreeMap::new(),
+            all_bins: None,
+            other: None,
+            others: BTreeMap::new(),
+            decimal_comma: false,
             bin_numbers: true,
             missing_cells: MissingCells::State,
             missing: ["", "NA", "NaN", "null", "?"].map(str::to_owned).to_vec(),
         }
+    }
+}
+
+impl ScanSettings {
+    /// Are the most frequent labels of any column to be found?
+    fn wants_others(&self) -> bool {
+        self.other.is_some() || !self.others.is_empty()
     }
 }
 
@@ -57,7 +76,8 @@ pub enum ScanError {
     /// Text with too many different values.
     #[error(
         "column {column:?} has {more}{states} different values, more than the {limit} allowed{why}; the tables of the \
-         model would take {memory}; leave the column out, or raise `max_states`"
+         model would take {memory}; leave it out with `drop = {column}`, keep the most frequent with `other = 63`, or raise \
+         `max_states`"
     )]
     TooManyStates {
         /// The column.
@@ -76,7 +96,7 @@ pub enum ScanError {
     /// Too many states of all columns together.
     #[error(
         "{states} states over all columns are too many: at most {limit}, for which the tables of the model take {memory}; \
-         the column with most is {column:?} ({most}); leave columns out, or cut numbers into fewer `bins`"
+         the column with most is {column:?} ({most}); leave it out with `drop = {column}`, or cut numbers into fewer `bins`"
     )]
     TooManyInAll {
         /// How many.
@@ -123,7 +143,8 @@ pub enum ScanError {
     },
     /// Nothing to learn about a column.
     #[error(
-        "column {column:?} has no value at all; leave it out, or take missing cells as a state with `missing = category`"
+        "column {column:?} has no value at all; leave it out with `drop = {column}`, or take missing cells as a state with \
+         `missing = category`"
     )]
     NeverObserved {
         /// The column.
@@ -137,14 +158,19 @@ pub enum ScanError {
         /// The offending value.
         value: String,
     },
-    /// Bins for a column that is not there.
-    #[error("there is no column {column:?} to cut into bins; the columns are {known}")]
+    /// An option for a column that is not there.
+    #[error("`{option}`: there is no column {column:?}{}; the columns are {}", did_you_mean(column, known), known.join(", "))]
     NoSuchColumn {
+        /// Which option.
+        option: &'static str,
         /// The column.
         column: String,
         /// Those that are.
-        known: String,
+        known: Vec<String>,
     },
+    /// Nothing is left.
+    #[error("every column is left out")]
+    NothingLeft,
     /// Too few bins, or too many.
     #[error("column {column:?}: {bins} bins; between 2 and {MOST_BINS} are possible")]
     BadBins {
@@ -182,6 +208,33 @@ pub enum Notice {
         cells: usize,
         /// Columns that have any.
         columns: usize,
+    },
+    /// Numbers that are not written as programs do.
+    Formatted {
+        /// The columns.
+        columns: Vec<String>,
+        /// One of them.
+        example: String,
+        /// How it was read.
+        read_as: String,
+    },
+    /// Texts that are not among the most frequent are one state.
+    Other {
+        /// The column.
+        column: String,
+        /// Labels that are told apart.
+        kept: usize,
+        /// Labels that are not.
+        others: usize,
+        /// Or more.
+        or_more: bool,
+        /// Cells that have one of those.
+        cells: usize,
+    },
+    /// Columns that are not in the model, because it was said so.
+    LeftOut {
+        /// The columns.
+        columns: Vec<String>,
     },
     /// Columns whose cells are all the same (or all missing).
     Constant {
@@ -253,16 +306,20 @@ impl Scan {
     /// When there is not one name per column.
     pub fn finish(self, names: Vec<String>, header: bool) -> Result<(Schema, Vec<Notice>), ScanError> {
         assert_eq!(names.len(), self.columns.len(), "one name per column");
+        let there = |option: &'static str, column: &String| match names.contains(column) {
+            true => Ok(()),
+            false => Err(ScanError::NoSuchColumn { option, column: column.clone(), known: names.clone() }),
+        };
+        self.settings.others.keys().try_for_each(|column| there("other", column))?;
         for (column, &bins) in &self.settings.bins {
-            if !names.contains(column) {
-                return Err(ScanError::NoSuchColumn { column: column.clone(), known: names.join(", ") });
-            }
+            there("bins", column)?;
             if !(2..=MOST_BINS).contains(&bins) {
                 return Err(ScanError::BadBins { column: column.clone(), bins });
             }
         }
         let mut notices = Vec::new();
         let mut constant = Vec::new();
+        let mut formatted: Vec<(NumberFormat, Notice)> = Vec::new();
         let (mut cells, mut with_missing) = (0, 0);
         let mut variables = Vec::new();
         for (column, name) in self.columns.iter().zip(names) {
@@ -276,12 +333,22 @@ impl Scan {
                 cells += column.missing;
                 with_missing += 1;
             }
-            let states = self.states(column, &name, &mut notices)?;
+            let format = column.format(&self.settings);
+            let states = self.states(column, &name, &format, &mut notices)?;
             let missing = column.missing > 0 && self.settings.missing_cells == MissingCells::State;
             if states.is_empty() && !missing {
                 return Err(ScanError::NeverObserved { column: name });
             }
-            let variable = Variable { name, states, missing };
+            let mut variable = Variable::new(name, states, missing);
+            if let (Some(format), States::Integers(_) | States::Reals(_) | States::Bins(_)) =
+                (format, &variable.states)
+            {
+                variable.format = format;
+                if matches!(variable.states, States::Bins(_)) {
+                    variable.quantiles = evenly(&column.all_numbers(&format));
+                }
+                say_format(&mut formatted, format, column, &variable.name);
+            }
             let seen = column.counted().len() + usize::from(missing);
             if seen == 1 && !column.overflow {
                 constant.push(variable.name.clone());
@@ -297,6 +364,7 @@ impl Scan {
                 },
             );
         }
+        notices.extend(formatted.into_iter().map(|(_, notice)| notice));
         if !constant.is_empty() {
             notices.push(Notice::Constant { columns: constant });
         }
@@ -312,7 +380,19 @@ impl Scan {
                 most: widest.len(),
             });
         }
-        Ok((Schema { variables, header, missing: self.settings.missing, left_out: Vec::new() }, notices))
+        let (left_out, ids) = (Vec::new(), Vec::new());
+        Ok((Schema { variables, header, missing: self.settings.missing, left_out, ids }, notices))
+    }
+
+    /// Forgets all other columns.
+    pub fn keep(&mut self, kept: &[bool]) {
+        let mut kept = kept.iter();
+        self.columns.retain(|_| kept.next().copied().unwrap_or(false));
+    }
+
+    /// How many labels of a column are told apart from the others, if any are.
+    fn most_frequent(&self, name: &str) -> Option<usize> {
+        self.settings.others.get(name).copied().or(self.settings.other)
     }
 
     /// What the tables of a model take with so many states of this column, and the others as they are.
@@ -324,10 +404,17 @@ impl Scan {
         memory(self.columns.iter().map(of).sum())
     }
 
-    fn states(&self, column: &Column, name: &str, notices: &mut Vec<Notice>) -> Result<States, ScanError> {
+    fn states(
+        &self,
+        column: &Column,
+        name: &str,
+        format: &Option<NumberFormat>,
+        notices: &mut Vec<Notice>,
+    ) -> Result<States, ScanError> {
         let labels = column.counted();
         let limit = self.settings.max_states;
         let more = if column.overflow { "more than " } else { "" };
+        let format = format.unwrap_or_default();
         let asked = self.settings.bins.get(name).copied();
         let booleans: Option<Vec<bool>> = labels.iter().map(|(text, _)| boolean(text)).collect();
         // Text by its type stays text.
@@ -352,16 +439,18 @@ impl Scan {
         }
         let numbers = match &column.not_a_number {
             Some(text) => Err(text.to_string()),
-            None => column.numbers(),
+            None => column.numbers(&format),
         };
         match numbers {
             Ok(numbers) if !numbers.is_empty() => {
+                let of_all = self.settings.all_bins.filter(|&bins| column.overflow || numbers.len() > bins);
+                let asked = asked.or(of_all);
                 if numbers.iter().all(|&(value, _)| value == 0.0 || value == 1.0) && asked.is_none() {
                     return Ok(States::Integers(vec![0, 1]));
                 }
                 let many = column.overflow || numbers.len() > limit;
                 if asked.is_some() || (many && self.settings.bin_numbers) {
-                    let all = column.all_numbers();
+                    let all = column.all_numbers(&format);
                     let edges = quantiles(&all, asked.unwrap_or(DEFAULT_BINS));
                     let (or_more, bins) = (column.overflow, edges.len() + 1);
                     let (column, numbers) = (name.to_owned(), numbers.len());
@@ -372,7 +461,7 @@ impl Scan {
                     let (column, states) = (name.to_owned(), numbers.len());
                     return Err(ScanError::TooManyNumbers { column, more, states, limit });
                 }
-                if !column.is_exact() {
+                if format.is_plain() && !column.is_exact() {
                     // Digits that f64 would confuse with others are names.
                     return Ok(States::Texts(labels.into_iter().map(|(text, _)| text.to_owned()).collect()));
                 }
@@ -385,6 +474,25 @@ impl Scan {
             }
             Ok(_) => Ok(States::Texts(Vec::new())),
             Err(value) if asked.is_some() => Err(ScanError::NotNumbers { column: name.to_owned(), value }),
+            Err(_) if self.most_frequent(name).is_some_and(|kept| column.overflow || labels.len() > kept) => {
+                let kept = self.most_frequent(name).unwrap_or_default();
+                let mut by_count = labels.clone();
+                by_count.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+                // A label of that name is one of the others.
+                by_count.retain(|(text, _)| *text != OTHER);
+                let kept: Vec<(&str, usize)> = by_count.into_iter().take(kept).collect();
+                let counted: usize = kept.iter().map(|(_, count)| count).sum();
+                notices.push(Notice::Other {
+                    column: name.to_owned(),
+                    kept: kept.len(),
+                    others: labels.len() - kept.len(),
+                    or_more: column.overflow,
+                    cells: column.observed - counted,
+                });
+                let mut texts: Vec<String> = kept.into_iter().map(|(text, _)| text.to_owned()).collect();
+                texts.sort();
+                Ok(States::Others(texts))
+            }
             Err(value) if column.overflow || labels.len() > limit => {
                 let states = labels.len();
                 let memory = self.memory(column, states);
@@ -407,6 +515,30 @@ impl Scan {
             }
         }
     }
+}
+
+/// The smallest, quantiles at equal distances, the largest.
+fn evenly(rising: &[f64]) -> Vec<f64> {
+    const QUANTILES: usize = 64;
+    let Some(last) = rising.len().checked_sub(1) else { return Vec::new() };
+    (0..=QUANTILES).map(|i| rising[i * last / QUANTILES]).collect()
+}
+
+/// Notes that a column has numbers in another format than programs write.
+fn say_format(said: &mut Vec<(NumberFormat, Notice)>, format: NumberFormat, column: &Column, name: &str) {
+    if format.is_plain() {
+        return;
+    }
+    if let Some((_, Notice::Formatted { columns, .. })) = said.iter_mut().find(|(other, _)| *other == format)
+    {
+        columns.push(name.to_owned());
+        return;
+    }
+    // One that shows what is special about it.
+    let longest = column.counted().into_iter().map(|(text, _)| text).max_by_key(|text| text.len());
+    let example = longest.unwrap_or_default().to_owned();
+    let read_as = format.parse(&example).unwrap_or_default().to_string();
+    said.push((format, Notice::Formatted { columns: vec![name.to_owned()], example, read_as }));
 }
 
 #[cfg(test)]

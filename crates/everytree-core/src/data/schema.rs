@@ -1,5 +1,6 @@
 //! Variables and their states: what a column can hold, and how its cells become codes and labels again.
 
+use super::NumberFormat;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -42,10 +43,12 @@ pub enum States {
     Booleans([String; 2]),
     /// Whole numbers, rising.
     Integers(Vec<i64>),
-    /// ParamsView, rising.
+    /// Numbers, rising.
     Reals(Vec<f64>),
     /// Texts, in the order of their bytes.
     Texts(Vec<String>),
+    /// The most frequent texts, in the order of their bytes, and one state more for all others.
+    Others(Vec<String>),
     /// Intervals of numbers: a number is in bin i when i of the edges are not above it.
     Bins(Vec<f64>),
 }
@@ -58,6 +61,7 @@ impl States {
             States::Integers(values) => values.len(),
             States::Reals(values) => values.len(),
             States::Texts(values) => values.len(),
+            States::Others(values) => values.len() + 1,
             States::Bins(edges) => edges.len() + 1,
         }
     }
@@ -68,17 +72,22 @@ impl States {
     }
 }
 
+/// The label of all texts that are not among the most frequent.
+pub const OTHER: &str = "other";
+
 /// A column: its name, its states, and whether "missing" is one more of them (the last).
 ///
 /// ```
 /// use everytree_core::data::{States, Variable};
 ///
-/// let states = States::Texts(vec!["no".into(), "yes".into()]);
-/// let smoker = Variable { name: "smoker".into(), states, missing: true };
+/// let smoker = Variable::new("smoker", States::Texts(vec!["no".into(), "yes".into()]), true);
 /// assert_eq!(smoker.labels(), ["no", "yes", ""]); // the last one for missing cells
+/// let job = Variable::new("job", States::Others(vec!["nurse".into()]), false);
+/// assert_eq!(job.labels(), ["nurse", "other"]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(into = "ColumnInFile", try_from = "ColumnInFile")]
+#[non_exhaustive]
 pub struct Variable {
     /// The name of the column.
     pub name: String,
@@ -86,6 +95,10 @@ pub struct Variable {
     pub states: States,
     /// Is a missing cell a state of its own?
     pub missing: bool,
+    /// How its numbers are written.
+    pub format: NumberFormat,
+    /// Of a column that was cut into bins: its smallest number, quantiles at equal distances, its largest.
+    pub quantiles: Vec<f64>,
 }
 
 /// A column as a file has it.
@@ -97,6 +110,10 @@ struct ColumnInFile {
     kind: Option<String>,
     states: States,
     missing: bool,
+    #[serde(default, skip_serializing_if = "NumberFormat::is_plain")]
+    format: NumberFormat,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    quantiles: Vec<f64>,
 }
 
 /// What the values of a column are. So far all of them are labels.
@@ -109,8 +126,8 @@ fn kind_of(states: &States) -> &'static str {
 
 impl From<Variable> for ColumnInFile {
     fn from(variable: Variable) -> Self {
-        let Variable { name, states, missing } = variable;
-        Self { kind: Some(kind_of(&states).to_owned()), name, states, missing }
+        let Variable { name, states, missing, format, quantiles } = variable;
+        Self { kind: Some(kind_of(&states).to_owned()), name, states, missing, format, quantiles }
     }
 }
 
@@ -118,17 +135,22 @@ impl TryFrom<ColumnInFile> for Variable {
     type Error = String;
 
     fn try_from(column: ColumnInFile) -> Result<Self, String> {
-        let ColumnInFile { name, kind, states, missing } = column;
+        let ColumnInFile { name, kind, states, missing, format, quantiles } = column;
         match kind {
             Some(kind) if kind != kind_of(&states) => {
                 Err(format!("column {name:?} is of kind {kind:?}, which this version does not know"))
             }
-            _ => Ok(Self { name, states, missing }),
+            _ => Ok(Self { name, states, missing, format, quantiles }),
         }
     }
 }
 
 impl Variable {
+    /// A column with these states, and one more for missing cells or not.
+    pub fn new(name: impl Into<String>, states: States, missing: bool) -> Self {
+        Self { name: name.into(), states, missing, format: NumberFormat::default(), quantiles: Vec::new() }
+    }
+
     /// How many states there are, with the one for missing cells.
     pub fn len(&self) -> usize {
         self.states.len() + usize::from(self.missing)
@@ -149,9 +171,11 @@ impl Variable {
         }
         match &self.states {
             States::Booleans(labels) => labels[state].clone(),
-            States::Integers(values) => values[state].to_string(),
-            States::Reals(values) => values[state].to_string(),
+            States::Integers(values) if self.format.is_plain() => values[state].to_string(),
+            States::Integers(values) => self.format.write(values[state] as f64),
+            States::Reals(values) => self.format.write(values[state]),
             States::Texts(values) => values[state].clone(),
+            States::Others(values) => values.get(state).map_or_else(|| OTHER.to_owned(), String::clone),
             States::Bins(edges) => match (state.checked_sub(1).map(|below| edges[below]), edges.get(state)) {
                 (None, None) => "any".to_owned(),
                 (None, Some(above)) => format!("< {above}"),
@@ -181,9 +205,23 @@ impl Variable {
             }
             (None, None) => 0.0,
         };
-        // Whole edges are those of whole numbers.
-        let number = if edges.iter().all(|edge| edge.fract() == 0.0) { number.floor() } else { number };
-        if self.missing && state == self.states.len() { String::new() } else { number.to_string() }
+        let (below, above) = (state.checked_sub(1).map(|below| edges[below]), edges.get(state).copied());
+        if self.missing && state == self.states.len() {
+            return String::new();
+        }
+        self.format.write(in_few_digits(number, below, above, edges))
+    }
+
+    /// What may help where a value is not known: a number among numbers that are labels.
+    pub fn hint_about(&self, value: &str) -> String {
+        let numbers = matches!(self.states, States::Integers(_) | States::Reals(_));
+        match numbers && self.format.parse(value).or_else(|| number(value)).is_some() {
+            true => format!(
+                "; its numbers are labels: fit with `bins = {}=8` to know all numbers, or say `unknown = unobserved`",
+                self.name
+            ),
+            false => "; `unknown = unobserved` takes such cells for missing".to_owned(),
+        }
     }
 
     /// The labels of all states, that of a missing cell (empty) last.
@@ -212,6 +250,9 @@ pub struct Schema {
     /// Columns of the training table that are not in the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
+    /// Those of them that tell rows apart, and go with rows wherever they go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<String>,
 }
 
 impl Schema {
@@ -235,10 +276,15 @@ impl Schema {
                 States::Booleans(_) => true,
                 States::Integers(values) => values.windows(2).all(|w| w[0] < w[1]),
                 States::Reals(values) | States::Bins(values) => rising(values),
-                States::Texts(values) => values.windows(2).all(|w| w[0] < w[1]),
+                States::Texts(values) | States::Others(values) => values.windows(2).all(|w| w[0] < w[1]),
             };
             if !ordered {
                 return Err(format!("the states of variable {:?} are not in order", variable.name));
+            }
+            if !variable.quantiles.iter().all(|x| x.is_finite())
+                || variable.quantiles.windows(2).any(|w| w[0] > w[1])
+            {
+                return Err(format!("the quantiles of variable {:?} are not in order", variable.name));
             }
             if variable.len() > 1 << 16 {
                 return Err(format!("variable {:?} has {} states", variable.name, variable.len()));
@@ -246,6 +292,9 @@ impl Schema {
             if !names.insert(&variable.name) {
                 return Err(format!("two variables are named {:?}", variable.name));
             }
+        }
+        if let Some(name) = self.ids.iter().find(|name| !self.left_out.contains(name)) {
+            return Err(format!("the identifier {name:?} is not said to be left out"));
         }
         if let Some(name) = self.left_out.iter().find(|name| names.contains(name)) {
             return Err(format!("variable {name:?} is said to be left out"));
@@ -255,18 +304,28 @@ impl Schema {
 
     /// Variables `x0`, `x1`, … of 0, 1, … for tables that come without names.
     pub fn anonymous(states: &[usize]) -> Self {
-        let variable = |(place, &count): (usize, &usize)| Variable {
-            name: format!("x{place}"),
-            states: States::Integers((0..count as i64).collect()),
-            missing: false,
+        let variable = |(place, &count): (usize, &usize)| {
+            Variable::new(format!("x{place}"), States::Integers((0..count as i64).collect()), false)
         };
         Self {
             variables: states.iter().enumerate().map(variable).collect(),
             header: false,
             left_out: Vec::new(),
+            ids: Vec::new(),
             missing: Vec::new(),
         }
     }
+}
+
+/// A number in a bin, with as many digits after the point as the edges have, or as few more as keep it inside.
+fn in_few_digits(number: f64, below: Option<f64>, above: Option<f64>, edges: &[f64]) -> f64 {
+    let digits = |x: f64| x.to_string().split_once('.').map_or(0, |(_, after)| after.len());
+    let fewest = edges.iter().map(|&edge| digits(edge)).max().unwrap_or(0);
+    let inside = |x: &f64| below.is_none_or(|below| below <= *x) && above.is_none_or(|above| *x < above);
+    let rounded = |digits: usize| format!("{number:.digits$}").parse::<f64>().ok();
+    // Of whole numbers the one below: 3 of [2, 5).
+    let whole = Some(number.floor()).filter(|x| fewest == 0 && inside(x));
+    whole.or_else(|| (fewest..fewest + 20).filter_map(rounded).find(inside)).unwrap_or(number)
 }
 
 /// A finite number.
@@ -320,6 +379,8 @@ enum Lookup<'a> {
     Booleans,
     Numbers(Vec<f64>),
     Texts(HashMap<&'a str, u16>),
+    /// And the state of all others.
+    Others(HashMap<&'a str, u16>, u16),
     /// Edges, and bins by their names.
     Bins(&'a [f64], HashMap<String, u16>),
 }
@@ -350,6 +411,10 @@ impl<'a> Encoder<'a> {
                 codes.extend(values.iter().zip(0..).map(|(label, code)| (label.as_str(), code)));
                 Lookup::Texts(codes)
             }
+            States::Others(values) => {
+                let codes = values.iter().zip(0..).map(|(label, code)| (label.as_str(), code)).collect();
+                Lookup::Others(codes, values.len() as u16)
+            }
             States::Bins(edges) => {
                 let name = |state: usize| (variable.label(state), state as u16);
                 Lookup::Bins(edges, (0..variable.states.len()).map(name).collect())
@@ -375,9 +440,11 @@ impl<'a> Encoder<'a> {
             Cell::Text(text) => Cell::Text(text.trim()),
             typed => typed,
         };
+        let format = &self.schema.variables[variable].format;
         let number = || match cell {
             Cell::Missing => None,
-            Cell::Field(text) | Cell::Text(text) => number(text),
+            // Whoever asks may write a plain number all the same.
+            Cell::Field(text) | Cell::Text(text) => format.parse(text).or_else(|| number(text)),
             Cell::Integer(value) => Some(value as f64),
             Cell::Real(value) => Some(value),
             Cell::Boolean(value) => Some(f64::from(u8::from(value))),
@@ -414,6 +481,15 @@ impl<'a> Encoder<'a> {
                 number().map(|x| edges.partition_point(|&edge| edge <= x) as u16).or_else(name)
             }
             (Lookup::Texts(codes), Cell::Field(text) | Cell::Text(text)) => codes.get(text).copied(),
+            // Nothing is nothing, not something else.
+            (Lookup::Others(..), Cell::Field("")) => None,
+            (Lookup::Others(codes, other), Cell::Field(text) | Cell::Text(text)) => {
+                Some(codes.get(text).copied().unwrap_or(*other))
+            }
+            (Lookup::Others(codes, other), cell) => {
+                let code = |text: String| codes.get(text.as_str()).copied();
+                Some(code(cell.to_string()).or_else(|| code(otherwise(cell)?)).unwrap_or(*other))
+            }
             (Lookup::Texts(codes), other) => {
                 let code = |text: String| codes.get(text.as_str()).copied();
                 code(other.to_string()).or_else(|| code(otherwise(other)?))
@@ -435,12 +511,13 @@ mod tests {
     #[test]
     fn typed_cells_are_found_among_texts() {
         let texts = ["1", "2.0", "False", "x"].map(str::to_owned).to_vec();
-        let variable = Variable { name: "x".into(), states: States::Texts(texts), missing: false };
+        let variable = Variable::new("x", States::Texts(texts), false);
         let schema = Schema {
             variables: vec![variable],
             header: true,
             missing: vec![String::new()],
             left_out: Vec::new(),
+            ids: Vec::new(),
         };
         let encoder = Encoder::new(&schema);
         for (cell, found) in [
@@ -460,12 +537,13 @@ mod tests {
     #[test]
     fn blanks_around_labels_are_not_part_of_them() {
         let texts = ["x", "y z", " old"].map(str::to_owned).to_vec();
-        let variable = Variable { name: "x".into(), states: States::Texts(texts), missing: true };
+        let variable = Variable::new("x", States::Texts(texts), true);
         let schema = Schema {
             variables: vec![variable],
             header: true,
             missing: vec![String::new(), "NA".into()],
             left_out: Vec::new(),
+            ids: Vec::new(),
         };
         let encoder = Encoder::new(&schema);
         for (text, found) in [
@@ -488,10 +566,14 @@ mod tests {
         assert_eq!(exact_number("9007199254740993"), None);
         assert_eq!(exact_number("-9007199254740993"), None);
         assert_eq!(exact_number("99999999999999999999"), None);
-        let variable =
-            Variable { name: "x".into(), states: States::Integers(vec![0, 1 << 53]), missing: false };
-        let schema =
-            Schema { variables: vec![variable], header: true, missing: Vec::new(), left_out: Vec::new() };
+        let variable = Variable::new("x", States::Integers(vec![0, 1 << 53]), false);
+        let schema = Schema {
+            variables: vec![variable],
+            header: true,
+            missing: Vec::new(),
+            left_out: Vec::new(),
+            ids: Vec::new(),
+        };
         let encoder = Encoder::new(&schema);
         for cell in [Cell::Field("9007199254740993"), Cell::Integer((1 << 53) + 1)] {
             assert_eq!(encoder.encode(0, cell), Encoded::Unknown, "{cell:?}");
@@ -516,12 +598,13 @@ mod tests {
             States::Texts(vec!["a,b".into(), "x".into()]),
             States::Booleans(["false".into(), "True".into()]),
         ]) {
-            let variable = Variable { name: "x".into(), states, missing: true };
+            let variable = Variable::new("x", states, true);
             let schema = Schema {
                 variables: vec![variable.clone()],
                 header: true,
                 missing: vec![String::new()],
                 left_out: Vec::new(),
+                ids: Vec::new(),
             };
             let encoder = Encoder::new(&schema);
             for state in 0..variable.states.len() {

@@ -47,6 +47,9 @@ pub enum ContentError {
     /// Not safetensors, or cut short.
     #[error("not a model file, or not a whole one: {0}")]
     Container(String),
+    /// A table.
+    #[error("this looks like a table, not like a model; `everytree fit` learns a model from a table")]
+    Table,
     /// Safetensors of someone else.
     #[error("a safetensors file, but not one of everytree")]
     Foreign,

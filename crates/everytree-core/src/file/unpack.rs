@@ -180,8 +180,19 @@ impl<'a> Unpacked<'a> {
     }
 }
 
+/// Are these the first bytes of a text, or of a file of columns? A header of a model is not as long as they would say.
+fn is_table(bytes: &[u8]) -> bool {
+    let text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace() || *byte >= 0x80;
+    let begins = |magic: &[u8]| bytes.starts_with(magic);
+    let text = bytes.len() == LENGTH && bytes.iter().all(text);
+    text || begins(b"PAR1") || begins(b"ARROW1") || begins(&[0x1f, 0x8b])
+}
+
 /// How long the header is, from the first bytes of a file.
 fn header_length(bytes: &[u8]) -> Result<u64, ContentError> {
+    if is_table(bytes) {
+        return Err(ContentError::Table);
+    }
     let Ok(length) = <[u8; LENGTH]>::try_from(bytes) else {
         return Err(ContentError::Container(format!("it ends after {} bytes", bytes.len())));
     };

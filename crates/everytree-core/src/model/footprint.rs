@@ -46,7 +46,11 @@ impl Footprint {
         // How often pairs of states of two columns were seen.
         let squares: f64 = states.iter().map(|&count| (count as f64).powi(2)).sum();
         let seen = 8.0 * (total * total - squares) / 2.0;
-        let model = components * (own + edges);
+        // One tree has the edges it has.
+        let of_edges = if family.spec().trees == Trees::All { edges } else { 0.0 };
+        let model = components * (own + of_edges);
+        // The list of all pairs of columns.
+        let pairs = 3.3 * edges;
         // Model, best model and the optimiser's two lists, each as of now and as of the last epoch; the gradient, the average.
         let copies = 6.0 * own;
         let (looking, finding, answers, scoring, learning) = match family.spec().trees {
@@ -77,7 +81,8 @@ impl Footprint {
             }
             Trees::One => {
                 let answers = 3.0 * own * components;
-                (answers, answers, answers, answers, (copies + own) * components + seen)
+                // In closed form: nothing that an optimiser would hold.
+                (answers + pairs, answers + pairs, answers, answers, 2.2 * own * components + seen)
             }
             Trees::OneLatent => {
                 let hidden = shape.hidden.unwrap_or(1);
@@ -85,7 +90,8 @@ impl Footprint {
                 // Clusters of rows that the hidden states stand for at the beginning have counts of their own.
                 let groups = if hidden >= most { hidden / most } else { hidden }.max(1) as f64;
                 let answers = 3.0 * own * components;
-                (answers, answers, answers, answers, (copies + own) * components + (1.0 + groups) * seen)
+                let learning = (copies + own) * components + (1.0 + groups) * seen;
+                (answers + pairs, answers + pairs, answers, answers, learning)
             }
         };
         let bytes = |beside: f64| (SLACK * (model + beside) + BASE) as u64;

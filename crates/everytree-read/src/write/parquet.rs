@@ -21,18 +21,32 @@ pub fn write_parquet(out: &mut (dyn Write + Send), data: &Dataset) -> io::Result
 pub struct ParquetWriter<'a> {
     arrow: Arc<ArrowSchema>,
     writer: ArrowWriter<&'a mut (dyn Write + Send)>,
+    /// Columns that number the rows.
+    ids: usize,
+    rows: i64,
 }
 
 impl<'a> ParquetWriter<'a> {
     /// Of such columns; cells that are no state may be missing where rows are `incomplete`.
     pub fn new(out: &'a mut (dyn Write + Send), schema: &Schema, incomplete: bool) -> io::Result<Self> {
+        Self::numbering(out, schema, incomplete, &[])
+    }
+
+    /// The same; before all others, columns of these names number the rows from 1 on.
+    pub fn numbering(
+        out: &'a mut (dyn Write + Send),
+        schema: &Schema,
+        incomplete: bool,
+        ids: &[String],
+    ) -> io::Result<Self> {
         let field = |variable: &Variable| {
             Field::new(&variable.name, kind(&variable.states), variable.missing || incomplete)
         };
-        let fields: Vec<Field> = schema.variables.iter().map(field).collect();
+        let numbers = ids.iter().map(|id| Field::new(id, DataType::Int64, false));
+        let fields: Vec<Field> = numbers.chain(schema.variables.iter().map(field)).collect();
         let arrow = Arc::new(ArrowSchema::new(fields));
         let writer = ArrowWriter::try_new(out, Arc::clone(&arrow), None).map_err(io::Error::other)?;
-        Ok(Self { arrow, writer })
+        Ok(Self { arrow, writer, ids: ids.len(), rows: 0 })
     }
 
     /// Writes rows with these columns.
@@ -45,7 +59,12 @@ impl<'a> ParquetWriter<'a> {
             };
             let codes = |v: usize| rows.clone().map(|row| code(row, v)).collect::<Vec<usize>>();
             let variables = data.schema().variables.iter().enumerate();
-            let columns: Vec<ArrayRef> = variables.map(|(v, variable)| column(variable, &codes(v))).collect();
+            let last = self.rows + rows.len() as i64;
+            let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(self.rows + 1..=last));
+            self.rows = last;
+            let ids = std::iter::repeat_n(numbers, self.ids);
+            let columns: Vec<ArrayRef> =
+                ids.chain(variables.map(|(v, variable)| column(variable, &codes(v)))).collect();
             let batch = RecordBatch::try_new(Arc::clone(&self.arrow), columns).map_err(io::Error::other)?;
             self.writer.write(&batch).map_err(io::Error::other)?;
             // What is written is not held until there is enough for a larger group.
@@ -61,14 +80,28 @@ impl<'a> ParquetWriter<'a> {
     }
 }
 
-/// Writes log-likelihoods of rows, with their errors or without, as they come.
+/// What is said of a row that was scored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScoredRow {
+    /// The cells that tell it apart.
+    pub ids: Vec<String>,
+    /// In nats.
+    pub log_likelihood: f64,
+    /// Of the random trees, where cells were missing.
+    pub standard_error: f64,
+}
+
+/// Writes log-likelihoods of rows, with their errors or without, after the columns that tell rows apart, as they come.
 pub fn write_scores(
     out: &mut (dyn Write + Send),
+    ids: &[String],
     with_errors: bool,
-    mut scores: impl Iterator<Item = io::Result<(f64, f64)>>,
+    mut scores: impl Iterator<Item = io::Result<ScoredRow>>,
 ) -> io::Result<()> {
     let column = |name: &str, kind: DataType| Field::new(name, kind, false);
-    let mut fields = vec![column("row", DataType::Int64), column("log_likelihood", DataType::Float64)];
+    let mut fields = vec![column("row", DataType::Int64)];
+    fields.extend(ids.iter().map(|id| column(id, DataType::Utf8)));
+    fields.push(column("log_likelihood", DataType::Float64));
     if with_errors {
         fields.push(column("standard_error", DataType::Float64));
     }
@@ -76,18 +109,22 @@ pub fn write_scores(
     let mut writer = ArrowWriter::try_new(out, Arc::clone(&schema), None).map_err(io::Error::other)?;
     let mut first = 0i64;
     loop {
-        let some: io::Result<Vec<(f64, f64)>> = scores.by_ref().take(GROUP).collect();
+        let some: io::Result<Vec<ScoredRow>> = scores.by_ref().take(GROUP).collect();
         let some = some?;
         if some.is_empty() {
             break;
         }
         let last = first + some.len() as i64;
-        let mut columns: Vec<ArrayRef> = vec![
-            Arc::new(Int64Array::from_iter_values(first..last)),
-            Arc::new(Float64Array::from_iter_values(some.iter().map(|(score, _)| *score))),
-        ];
+        let numbers = |number: fn(&ScoredRow) -> f64| -> ArrayRef {
+            Arc::new(Float64Array::from_iter_values(some.iter().map(number)))
+        };
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from_iter_values(first..last))];
+        for id in 0..ids.len() {
+            columns.push(Arc::new(StringArray::from_iter_values(some.iter().map(|row| &row.ids[id]))));
+        }
+        columns.push(numbers(|row| row.log_likelihood));
         if with_errors {
-            columns.push(Arc::new(Float64Array::from_iter_values(some.iter().map(|(_, error)| *error))));
+            columns.push(numbers(|row| row.standard_error));
         }
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(io::Error::other)?;
         writer.write(&batch).map_err(io::Error::other)?;
@@ -102,7 +139,7 @@ fn kind(states: &States) -> DataType {
         States::Booleans(_) => DataType::Boolean,
         States::Integers(_) => DataType::Int64,
         States::Reals(_) => DataType::Float64,
-        States::Texts(_) | States::Bins(_) => DataType::Utf8,
+        States::Texts(_) | States::Others(_) | States::Bins(_) => DataType::Utf8,
     }
 }
 
@@ -120,7 +157,7 @@ fn column(variable: &Variable, codes: &[usize]) -> ArrayRef {
         States::Reals(values) => {
             Arc::new(codes.map(|code| values.get(code).copied()).collect::<Float64Array>())
         }
-        States::Texts(_) | States::Bins(_) => {
+        States::Texts(_) | States::Others(_) | States::Bins(_) => {
             let labels = variable.labels();
             let seen = variable.states.len();
             let label = |code: usize| labels[..seen].get(code).map(String::as_str);

@@ -18,9 +18,10 @@ use crate::columns::like;
 use crate::device::Device;
 use crate::error::Kind;
 use crate::memory::REMEDY;
+use crate::score::observed;
 use crate::words::plural;
-use crate::{Dataset, Error, Model, Result};
-use everytree_core::file::{Checkpoint, TableFacts};
+use crate::{Dataset, Error, Model, Result, Unknown};
+use everytree_core::file::{Checkpoint, Evaluated, TableFacts};
 use everytree_core::learn::{Datasets, Ended, Hurry, LearnError, Search, SearchObserver};
 use everytree_core::model::{Optimiser, Settings};
 use monitor::{Keep, Monitor};
@@ -151,13 +152,10 @@ impl Fit {
             return Err(Error::unwanted("checkpoint", format!("there is no folder {}", folder.display())));
         }
         let all = Dataset::from((**train).clone().weighing());
-        let test = self.test.as_ref().map(|test| like(test, &all)).transpose()?;
-        if test.as_ref().is_some_and(|test| !(test.is_complete() || test.weights().is_empty())) {
-            return Err(LearnError::WeightedMissing.into());
-        }
+        let test = self.test.as_ref().map(|test| like(test, &all, Unknown::Error)).transpose()?;
         let (train, valid, held_out) = match &self.valid {
             Some(valid) => {
-                let valid = like(valid, &all)?;
+                let valid = like(valid, &all, Unknown::Error)?;
                 (all, valid, None)
             }
             None => {
@@ -267,8 +265,19 @@ impl Fit {
         let learning_seconds = begin.elapsed().as_secs_f64();
         let how = How { settings: &learned.settings, precision, device: &device, note: &warn };
         let stop = || monitor.stop();
-        let results = learned.results((&train, &valid, test.as_ref()), &best, how, &stop)?;
+        let complete = test.as_ref().filter(|test| test.is_complete());
+        let results = learned.results((&train, &valid, complete), &best, how, &stop)?;
         let file = learned.file(&train, &search.results, &results, how, !self.without_edges, &stop)?;
+        let mut model = Model::from(file);
+        let (mut test_ll, mut evaluated, mut test_standard_error) =
+            (results.test_ll, results.evaluated, None);
+        if let Some(test) = test.as_ref().filter(|test| !test.is_complete()) {
+            let found = observed(&model, test, &stop)?;
+            (test_ll, test_standard_error) = (Some(found.mean), Some(found.standard_error));
+            let all = evaluated.unwrap_or(Evaluated { train: 1.0, valid: 1.0, test: None });
+            evaluated = Some(Evaluated { test: Some(found.share), ..all }).filter(Evaluated::is_partial);
+            model.say_of_test(test_ll, evaluated);
+        }
         let estimated = [&train, &valid].map(|data| !data.is_complete() && !learned.model.is_of_trees());
         // Single trees are learned by the CPU, whatever else there is.
         let device = if learned.model.is_of_trees() { "cpu".to_owned() } else { device.to_string() };
@@ -280,8 +289,9 @@ impl Fit {
             held_out: held_out.is_some(),
             train_ll: results.train_ll,
             valid_ll: results.valid_ll,
-            test_ll: results.test_ll,
-            evaluated: results.evaluated,
+            test_ll,
+            test_standard_error,
+            evaluated,
             estimated,
             best_epoch: results.best_epoch,
             epochs: best.history.len() - 1,
@@ -295,7 +305,7 @@ impl Fit {
             learning_seconds,
             seconds: begin.elapsed().as_secs_f64(),
         };
-        Ok(Fitted { model: file.into(), report, failure })
+        Ok(Fitted { model, report, failure })
     }
 
     /// A search that was put aside, if it was of these rows.

@@ -96,6 +96,9 @@ pub struct FitReport {
     pub valid_ll: f64,
     /// Of the test rows.
     pub test_ll: Option<f64>,
+    /// Its standard error, where test rows have missing cells that are summed out by random trees; not that of drawing other
+    /// rows.
+    pub test_standard_error: Option<f64>,
     /// Which share of the rows these means are over, where it was time to end before all were evaluated.
     pub evaluated: Option<Evaluated>,
     /// Are the first two estimates, because cells are missing?

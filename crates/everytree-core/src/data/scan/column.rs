@@ -1,13 +1,15 @@
 //! One column as its cells go by: labels and how often each was seen, up to a limit; beyond it, a sample of its numbers.
 
 use super::ScanSettings;
-use crate::data::{Cell, exact_number, number};
+use crate::data::{Cell, NumberFormat, exact_number};
 use crate::util::mix;
 use std::collections::HashMap;
 use std::fmt::Write;
 
 /// Distinct labels of a column that are told apart, or as many as may be states; beyond these they are only known to be many.
 pub(super) const MOST_LABELS: usize = 1 << 12;
+/// The same where the most frequent of them are to be found.
+const MOST_COUNTED: usize = 1 << 18;
 /// Numbers of a column that are kept to find quantiles: all up to so many, beyond that a random sample.
 pub(super) const MOST_NUMBERS: usize = 1 << 17;
 
@@ -21,6 +23,8 @@ pub(super) struct Column {
     pub zeros: usize,
     pub ones: usize,
     pub missing: usize,
+    /// Cells that were not missing.
+    pub observed: usize,
     /// Some cell was an infinite number by its type.
     pub infinite: bool,
     /// Some cell was text by its type, so digits are not numbers.
@@ -29,39 +33,68 @@ pub(super) struct Column {
     pub sample: Vec<f64>,
     pub numbers: u64,
     pub not_a_number: Option<Box<str>>,
+    /// How its numbers are written, as far as that was looked at: where there are too many labels for the map.
+    format: Option<NumberFormat>,
 }
 
 impl Column {
-    fn label(&mut self, text: &str, most_labels: usize) {
+    fn label(&mut self, text: &str, settings: &ScanSettings) {
+        let most_labels = match settings.wants_others() {
+            true => MOST_COUNTED,
+            false => MOST_LABELS.max(settings.max_states + 1),
+        };
+        self.observed += 1;
         match text {
             "0" => self.zeros += 1,
             "1" => self.ones += 1,
-            _ if self.overflow => self.many(text),
+            _ if self.overflow => self.many(text, settings),
             _ => {
                 if let Some(count) = self.labels.get_mut(text) {
                     *count += 1;
                 } else if self.labels.len() < most_labels {
                     self.labels.insert(text.into(), 1);
                 } else {
-                    self.many(text);
+                    self.many(text, settings);
                 }
             }
         }
     }
 
+    /// How its numbers are written; none if its labels are not all numbers.
+    pub fn format(&self, settings: &ScanSettings) -> Option<NumberFormat> {
+        let seen = |label: &str, count: usize| if count > 0 { Some(label.to_owned()) } else { None };
+        let plain = [seen("0", self.zeros), seen("1", self.ones)];
+        let labels =
+            self.labels.keys().map(|label| &**label).chain(plain.iter().flatten().map(String::as_str));
+        match self.format {
+            _ if self.typed_text => None,
+            Some(format) => Some(format),
+            None => {
+                // The first label decides about signs: the same one every time.
+                let mut labels: Vec<&str> = labels.collect();
+                labels.sort_unstable();
+                let signed = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
+                labels.sort_by_key(signed);
+                NumberFormat::detect(labels.into_iter(), settings.decimal_comma)
+            }
+        }
+    }
+
     /// A label beyond those told apart: of interest only if it is a number.
-    fn many(&mut self, text: &str) {
+    fn many(&mut self, text: &str, settings: &ScanSettings) {
         if !self.overflow {
             self.overflow = true;
+            let format = self.format(settings).unwrap_or_default();
             let mut labels: Vec<_> = self.labels.iter().collect();
             labels.sort();
             let counted: Vec<(f64, usize)> =
-                labels.iter().filter_map(|(text, count)| Some((number(text)?, **count))).collect();
+                labels.iter().filter_map(|(text, count)| Some((format.parse(text)?, **count))).collect();
             for (value, count) in counted {
                 (0..count).for_each(|_| self.keep(value));
             }
+            self.format = Some(format);
         }
-        match number(text) {
+        match self.format.unwrap_or_default().parse(text) {
             Some(value) => self.keep(value),
             None => drop(self.not_a_number.get_or_insert_with(|| text.into())),
         }
@@ -81,10 +114,15 @@ impl Column {
     }
 
     pub fn observe(&mut self, cell: Cell<'_>, settings: &ScanSettings, buffer: &mut String) {
-        let most_labels = MOST_LABELS.max(settings.max_states + 1);
         match cell {
-            Cell::Field("0") => self.zeros += 1,
-            Cell::Field("1") => self.ones += 1,
+            Cell::Field("0") => {
+                self.zeros += 1;
+                self.observed += 1;
+            }
+            Cell::Field("1") => {
+                self.ones += 1;
+                self.observed += 1;
+            }
             Cell::Missing => self.missing += 1,
             Cell::Real(value) if value.is_nan() => self.missing += 1,
             Cell::Real(value) if value.is_infinite() => self.infinite = true,
@@ -95,13 +133,13 @@ impl Column {
                     self.missing += 1;
                 } else {
                     self.typed_text |= matches!(cell, Cell::Text(_));
-                    self.label(text, most_labels);
+                    self.label(text, settings);
                 }
             }
             typed => {
                 buffer.clear();
                 write!(buffer, "{typed}").expect("memory");
-                self.label(buffer, most_labels);
+                self.label(buffer, settings);
             }
         }
     }
@@ -119,10 +157,10 @@ impl Column {
     }
 
     /// Distinct numbers with how often each was seen, rising; or a label that is not a number.
-    pub fn numbers(&self) -> Result<Vec<(f64, usize)>, String> {
+    pub fn numbers(&self, format: &NumberFormat) -> Result<Vec<(f64, usize)>, String> {
         let mut numbers = Vec::new();
         for (text, count) in self.counted() {
-            match number(text).filter(|_| !self.typed_text) {
+            match format.parse(text).filter(|_| !self.typed_text) {
                 // No negative zero.
                 Some(value) => numbers.push((value + 0.0, count)),
                 None => return Err(text.to_owned()),
@@ -140,7 +178,7 @@ impl Column {
     }
 
     /// Every number as often as it was seen (or a sample of them), rising.
-    pub fn all_numbers(&self) -> Vec<f64> {
+    pub fn all_numbers(&self, format: &NumberFormat) -> Vec<f64> {
         let mut all = if self.overflow {
             let mut all = self.sample.clone();
             // As many as the sample would have of them.
@@ -150,7 +188,7 @@ impl Column {
             all.extend(std::iter::repeat_n(1.0, sampled(self.ones)));
             all
         } else {
-            let numbers = self.numbers().unwrap_or_default();
+            let numbers = self.numbers(format).unwrap_or_default();
             numbers.into_iter().flat_map(|(value, count)| std::iter::repeat_n(value, count)).collect()
         };
         all.sort_by(f64::total_cmp);

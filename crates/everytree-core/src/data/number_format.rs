@@ -1,0 +1,193 @@
+//! How the numbers of a column are written: `1234.5`, `1,234.50`, `1.234,5`, `12 %`, `$5`.
+
+use super::number;
+use serde::{Deserialize, Serialize};
+
+/// What stands between digits, before and after them. The default is a plain number.
+///
+/// ```
+/// use everytree_core::data::NumberFormat;
+///
+/// let german = NumberFormat::detect(["1.234,5", "12,25"].into_iter(), false).unwrap();
+/// assert_eq!(german.parse("1.234,5"), Some(1234.5));
+/// assert_eq!(german.write(12.25), "12,25");
+/// let share = NumberFormat::detect(["10 %", "25%"].into_iter(), false).unwrap();
+/// assert_eq!((share.parse("25 %"), share.write(10.0)), (Some(25.0), "10%".to_owned()));
+/// assert_eq!(NumberFormat::detect(["1", "2.5"].into_iter(), false), Some(NumberFormat::default()));
+/// assert_eq!(NumberFormat::detect(["1", "two"].into_iter(), false), None);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NumberFormat {
+    /// Is a comma between the whole part and the rest?
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    decimal_comma: bool,
+    /// What is between groups of three digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<char>,
+    /// A sign before the number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<char>,
+    /// A sign after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<char>,
+}
+
+/// Signs of currencies, and of shares.
+const SIGNS: [char; 6] = ['%', '€', '$', '£', '¥', '₹'];
+
+impl NumberFormat {
+    /// The format of all these labels, if they have one. What could be either is read with thousands separators, unless decimal
+    /// commas are likelier.
+    pub fn detect<'a>(
+        labels: impl Iterator<Item = &'a str> + Clone,
+        decimal_comma_is_likelier: bool,
+    ) -> Option<Self> {
+        let first = labels.clone().next()?;
+        let bare = first.trim_start_matches(['-', '+']).trim_start();
+        let before = bare.chars().next().filter(|sign| SIGNS[1..].contains(sign));
+        let after = bare.chars().next_back().filter(|sign| SIGNS.contains(sign) && before.is_none());
+        let point = [None, Some(',')].map(|group| (false, group));
+        let comma = [None, Some('.'), Some(' ')].map(|group| (true, group));
+        let rest = [Some(' '), Some('\'')].map(|group| (false, group));
+        let mut ways: Vec<(bool, Option<char>)> = point.into_iter().chain(comma).chain(rest).collect();
+        if decimal_comma_is_likelier {
+            // Plain numbers first all the same.
+            ways.sort_by_key(|&(decimal_comma, group)| (group.is_some() || decimal_comma, !decimal_comma));
+        }
+        let formats =
+            ways.into_iter().map(|(decimal_comma, group)| Self { decimal_comma, group, before, after });
+        formats.into_iter().find(|format| labels.clone().all(|label| format.parse(label).is_some()))
+    }
+
+    /// Is it a number as programs write them?
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The number that a text is in this format.
+    pub fn parse(&self, text: &str) -> Option<f64> {
+        if self.is_plain() {
+            return number(text);
+        }
+        let text = text.trim();
+        let (minus, mut body) = match text.strip_prefix('-').or_else(|| text.strip_prefix('\u{2212}')) {
+            Some(rest) => (true, rest.trim_start()),
+            None => (false, text),
+        };
+        if let Some(sign) = self.before {
+            body = body.strip_prefix(sign)?.trim_start();
+        }
+        if let Some(sign) = self.after {
+            body = body.strip_suffix(sign)?.trim_end();
+        }
+        let (minus, body) = match body.strip_prefix('-') {
+            Some(rest) if !minus => (true, rest),
+            _ => (minus, body),
+        };
+        let point = if self.decimal_comma { ',' } else { '.' };
+        let (whole, fraction) = match body.split_once(point) {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (body, None),
+        };
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let mut plain = String::with_capacity(body.len() + 1);
+        if minus {
+            plain.push('-');
+        }
+        let is_space = |c: char| matches!(c, ' ' | '\u{a0}' | '\u{202f}');
+        let grouped = |c: char| Some(c) == self.group || (self.group == Some(' ') && is_space(c));
+        let groups: Vec<&str> = whole.split(grouped).collect();
+        let right = match &groups[..] {
+            [whole] => digits(whole) || (whole.is_empty() && fraction.is_some()),
+            // Groups of three, and none of them leads with a zero: 0,123 is a fraction.
+            [first, others @ ..] => {
+                digits(first)
+                    && first.len() <= 3
+                    && !first.starts_with('0')
+                    && others.iter().all(|group| group.len() == 3 && digits(group))
+            }
+            [] => false,
+        };
+        if !right {
+            return None;
+        }
+        groups.iter().for_each(|group| plain.push_str(group));
+        if let Some(fraction) = fraction {
+            // 1,5e3 is written by programs that know better, but it is a number.
+            let (mantissa, exponent) = fraction.split_at(fraction.find(['e', 'E']).unwrap_or(fraction.len()));
+            if !digits(mantissa) {
+                return None;
+            }
+            plain.push('.');
+            plain.push_str(mantissa);
+            plain.push_str(exponent);
+        }
+        number(&plain)
+    }
+
+    /// A number in this format, without groups.
+    pub fn write(&self, value: f64) -> String {
+        let plain = value.to_string();
+        if self.is_plain() {
+            return plain;
+        }
+        let (sign, digits) = match plain.strip_prefix('-') {
+            Some(digits) => ("-", digits),
+            None => ("", &*plain),
+        };
+        let digits = if self.decimal_comma { digits.replace('.', ",") } else { digits.to_owned() };
+        let [before, after] = [self.before, self.after].map(|sign| sign.map_or(String::new(), String::from));
+        format!("{sign}{before}{digits}{after}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn detect(labels: &[&str], comma: bool) -> Option<NumberFormat> {
+        NumberFormat::detect(labels.iter().copied(), comma)
+    }
+
+    #[test]
+    fn formats_are_told_apart() {
+        let parsed = |labels: &[&str], comma: bool| -> Option<Vec<f64>> {
+            let format = detect(labels, comma)?;
+            labels.iter().map(|label| format.parse(label)).collect()
+        };
+        for (labels, comma, values) in [
+            (&["1,234", "12,345,678"][..], false, Some(vec![1234.0, 12_345_678.0])),
+            (&["1,234", "1,5"], false, Some(vec![1.234, 1.5])),
+            (&["0,123"], false, Some(vec![0.123])),
+            (&["1,234"], true, Some(vec![1.234])),
+            (&["1.234,50", "-3,5"], false, Some(vec![1234.5, -3.5])),
+            (&["1 234,5", "7"], false, Some(vec![1234.5, 7.0])),
+            (&["1\u{202f}234", "7"], false, Some(vec![1234.0, 7.0])),
+            (&["1'234.5"], false, Some(vec![1234.5])),
+            (&["$1,234.50", "-$7", "$ 0.5"], false, Some(vec![1234.5, -7.0, 0.5])),
+            (&["12,5 €", "3 €"], false, Some(vec![12.5, 3.0])),
+            (&["1.5", "2"], true, Some(vec![1.5, 2.0])),
+            (&["1,2,3"], false, None),
+            (&["12%", "0.5"], false, None),
+            (&["a,b"], false, None),
+            (&["1,23,456"], false, None),
+            (&["€"], false, None),
+            (&[","], false, None),
+            (&[""], false, None),
+        ] {
+            assert_eq!(parsed(labels, comma), values, "{labels:?}");
+        }
+    }
+
+    /// What is written is read again.
+    #[test]
+    fn there_and_back() {
+        for labels in [&["1.234,5"][..], &["$1,000"], &["7 %"], &["1,5"], &["1'000"]] {
+            let format = detect(labels, false).unwrap();
+            for value in [0.0, -1.5, 1234.5, 1e6, 0.001] {
+                assert_eq!(format.parse(&format.write(value)), Some(value), "{labels:?} {value}");
+            }
+        }
+    }
+}
