@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// Columns, states of each, and rows; more would be too many states in all.
 const SHAPES: [(usize, usize, usize); 5] =
-    [(100, 2, 2000), (100, 64, 2000), (1000, 2, 300), (4000, 2, 60), (4, 4096, 20_000)];
+    [(100, 2, 2000), (100, 64, 2000), (1000, 2, 300), (4000, 2, 12), (4, 4096, 20_000)];
 const FAMILIES: [(&str, Family, usize); 4] = [
     ("moat", Family::Moat, 1024),
     ("directed", Family::Directed, 256),

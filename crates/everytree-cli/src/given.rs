@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::data::use_threads;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::{Condition, ErrorCode, Evidence, Model, Schema, Spelling, Variable};
 use serde_json::{Map, Value, json};
@@ -71,7 +71,11 @@ pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<
     let mut evidence = model.evidence();
     for text in given {
         let place = || format!("{before}{text}");
-        let (name, condition) = Condition::parse(schema, text).with_context(place)?;
+        let (name, condition) = match Condition::parse(schema, text) {
+            // It says itself what it is about.
+            Err(error) if error.code() == ErrorCode::InvalidOption => bail!("{before}{error}"),
+            other => other.with_context(place)?,
+        };
         if let (Some(variable), Condition::In(values)) = (schema.position(&name), &condition)
             && let Some(reading) = reading(&schema.variables[variable], text, values)
         {

@@ -59,6 +59,9 @@ pub struct Impute {
     /// What to do with a label that the model does not know: `error`, or `unobserved` (it stays as it is).
     #[arg(long, default_value = "error", value_name = "error|unobserved|other", hide_possible_values = true)]
     unknown: UnknownChoice,
+    /// What is known of missing cells (repeatable), as in `query`: only such values fill them.
+    #[arg(long, value_name = "CONDITION")]
+    given: Vec<String>,
     #[command(flatten)]
     text: TextArguments,
     /// Seed of everything random.
@@ -93,8 +96,10 @@ impl Impute {
             bar.set_length(rows as u64);
             bar.inc(1);
         };
+        let known = crate::given::evidence(&model, "--given ", &self.given)?;
         let imputed = model
             .imputation()
+            .evidence(known)
             .method(self.how.into())
             .probabilities(self.probabilities)
             .unknown(self.unknown.into())

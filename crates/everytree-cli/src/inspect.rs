@@ -353,7 +353,7 @@ fn roots(out: &mut dyn Write, model: &Model) -> Result<()> {
 
 fn variables(out: &mut dyn Write, schema: &Schema) -> Result<()> {
     const MOST: usize = 30;
-    const NAMES: usize = 6;
+    const NAMES: usize = 10;
     // Columns with the same states are one line.
     let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
     for variable in &schema.variables {

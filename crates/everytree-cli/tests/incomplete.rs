@@ -309,7 +309,7 @@ fn figures_about_a_model_agree_with_each_other() {
     for (arguments, words) in [
         (&["mutual-information", "ill", "ill"][..], "two different columns are needed"),
         (&["mutual-information", "ill", "height"], "there is no column \"height\""),
-        (&["expect", "ill"], "COLUMN=VALUE is needed"),
+        (&["expect", "ill"], "an operator is needed"),
         (&["expect", "ill=true & ill=false"], "given twice"),
         (&["kl", "nowhere.everytree"], "nowhere.everytree"),
     ] {

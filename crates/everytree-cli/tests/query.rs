@@ -65,7 +65,7 @@ fn questions_that_make_no_sense_are_refused() {
             "column \"mood\": unknown value \"sour\"; known: \"bad\", \"fair\", \"good\"",
         ),
         (&["--given", "mood=bad", "--given", "mood=good"], "column \"mood\" is given twice"),
-        (&["--given", "mood"], "--given mood: COLUMN=VALUE is needed"),
+        (&["--given", "mood"], "--given \"mood\": an operator is needed: mood=VALUE"),
         (&["--target", "mood=sour"], "--target mood=sour: column \"mood\": unknown value \"sour\""),
         (&["--target", "height"], "there is no column \"height\""),
         (&["--tolerance", "0"], "--tolerance 0: must be positive"),

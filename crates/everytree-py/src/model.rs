@@ -4,13 +4,16 @@ use crate::errors::{exception, guarded};
 use crate::frame::{frame, without_values};
 use crate::numbers::{reals, shorts, wholes};
 use crate::options::{FigureCall, ImputeCall, MostProbableCall, QueryCall, SampleCall, ScoreCall, parsed};
-use crate::work::work;
-use everytree::{Drawn, Estimate, Evidence, Figures, ImputedCell, Scoring, TreeEdge, ValueAnswer, Variable};
+use crate::work::{work, work_on_rows};
+use everytree::{
+    Condition, Drawn, Estimate, Evidence, Figures, ImputedCell, Range, Scoring, TreeEdge, ValueAnswer,
+    Variable,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A learned model. It does not change.
@@ -19,8 +22,8 @@ pub struct Model {
     model: everytree::Model,
 }
 
-/// Evidence: columns and the values that each may have.
-type Given = Vec<(String, Vec<Option<String>>)>;
+/// Evidence: a column, what sort of condition, values, and numbers; or a text that says it all.
+type Given = Vec<(String, String, Vec<Option<String>>, Vec<f64>)>;
 
 /// A column that is asked for: all of its values, or these.
 type Target = (String, Option<Vec<Option<String>>>);
@@ -33,10 +36,24 @@ impl Model {
         Self { model }
     }
 
-    /// Evidence that columns have one of these values each; no value is a missing cell.
+    /// Evidence as `_conditions.py` tells it.
     fn evidence(&self, given: &Given) -> everytree::Result<Evidence<'_>> {
-        given.iter().try_fold(self.model.evidence(), |evidence, (name, values)| {
-            evidence.given_values(name, values.iter().map(Option::as_deref))
+        given.iter().try_fold(self.model.evidence(), |evidence, (name, kind, values, numbers)| {
+            let condition = match kind.as_str() {
+                "text" => return evidence.given_text(name),
+                "not-in" => Condition::NotIn(values.clone()),
+                "range" => {
+                    let end = |place: usize| numbers.get(place).copied().unwrap_or(f64::NAN);
+                    let open = |sign: &str| values.iter().flatten().any(|value| value == sign);
+                    Condition::Range(Range::new((end(0), !open("(")), (end(1), !open(")"))))
+                }
+                "likelihoods" => {
+                    let values = values.iter().map(|value| value.clone().unwrap_or_default());
+                    Condition::Likelihoods(values.zip(numbers.iter().copied()).collect())
+                }
+                _ => Condition::In(values.clone()),
+            };
+            evidence.given_that(name, condition)
         })
     }
 
@@ -59,6 +76,13 @@ impl Model {
 
 fn number(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
+}
+
+/// Labels that were not known, and were taken for missing.
+fn said_of_unknown(cells: u64) -> Option<String> {
+    let labels = if cells == 1 { "1 label was" } else { &format!("{cells} labels were") };
+    (cells > 0)
+        .then(|| format!("{labels} not seen in training: taken for missing (unknown=\"error\" refuses them)"))
 }
 
 fn pair(estimate: Estimate) -> (f64, f64) {
@@ -110,6 +134,7 @@ impl Model {
                 "variables": model.schema().variables.iter().map(variable).collect::<Vec<_>>(),
                 "blocks": model.variables(),
                 "named": model.schema().header,
+                "left_out": model.schema().left_out,
                 "provenance": file.provenance,
             });
             Ok(description.to_string())
@@ -132,15 +157,18 @@ impl Model {
     }
 
     /// The log-likelihood of every row and its standard error, and what there is to say of the device.
+    #[pyo3(signature = (table, options, on_rows = None))]
     fn score<'py>(
         &self,
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
         options: &str,
+        on_rows: Option<Py<PyAny>>,
     ) -> PyResult<(Buffer<'py>, Buffer<'py>, Vec<String>)> {
         guarded(|| {
             let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
-            let (scores, errors, notes) = work(py, call.threads, |stop| {
+            let of = table.rows() as u64;
+            let (scores, errors, notes) = work_on_rows(py, call.threads, (on_rows, of), |stop, tell| {
                 let (mut scores, mut errors) = (Vec::with_capacity(table.rows()), Vec::new());
                 let notes = Mutex::new(Vec::new());
                 let noted = || notes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,7 +178,7 @@ impl Model {
                         noted().push(text);
                     }
                 };
-                let scoring = self.scoring(&call, stop).note(&note);
+                let scoring = self.scoring(&call, stop).note(&note).on_rows(tell);
                 let scored = scoring.stream(&table, &mut |score| {
                     if score.standard_error != 0.0 {
                         errors.resize(scores.len(), 0.0);
@@ -162,6 +190,7 @@ impl Model {
                 if scored.incomplete > 0 {
                     errors.resize(scores.len(), 0.0);
                 }
+                noted().extend(said_of_unknown(scored.unknown));
                 Ok((scores, errors, std::mem::take(&mut *noted())))
             })?;
             Ok((reals(py, &scores)?, reals(py, &errors)?, notes))
@@ -175,44 +204,48 @@ impl Model {
         table: &Bound<'_, PyAny>,
         target: &str,
         options: &str,
-    ) -> PyResult<(Buffer<'py>, Buffer<'py>)> {
+    ) -> PyResult<(Buffer<'py>, Buffer<'py>, Vec<String>)> {
         guarded(|| {
             let call: ScoreCall = parsed(options)?;
             // A column that the table does not have is one whose values are not looked at.
             self.model.query().target(target).map_err(exception)?;
             let table = without_values(frame(table, "X")?, target)?;
-            let (values, errors) = work(py, call.threads, |stop| {
+            let (values, errors, notes) = work(py, call.threads, |stop| {
                 let (mut values, mut errors) = (Vec::new(), Vec::new());
-                self.scoring(&call, stop).conditional_stream(&table, target, &mut |row| {
+                let streamed = self.scoring(&call, stop).conditional_stream(&table, target, &mut |row| {
                     values.extend(row.iter().map(|estimate| estimate.value));
                     errors.extend(row.iter().map(|estimate| estimate.standard_error));
                     Ok(())
                 })?;
-                Ok((values, errors))
+                Ok((values, errors, said_of_unknown(streamed.unknown)))
             })?;
-            Ok((reals(py, &values)?, reals(py, &errors)?))
+            Ok((reals(py, &values)?, reals(py, &errors)?, notes.into_iter().collect()))
         })
     }
 
     /// The surprisal of every row, and of every cell of it given the others.
+    #[pyo3(signature = (table, options, on_rows = None))]
     fn surprisal<'py>(
         &self,
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
         options: &str,
-    ) -> PyResult<(Buffer<'py>, Buffer<'py>)> {
+        on_rows: Option<Py<PyAny>>,
+    ) -> PyResult<(Buffer<'py>, Buffer<'py>, Vec<String>)> {
         guarded(|| {
             let (table, call) = (frame(table, "X")?, parsed::<ScoreCall>(options)?);
-            let (rows, cells) = work(py, call.threads, |stop| {
+            let of = table.rows() as u64;
+            let (rows, cells, notes) = work_on_rows(py, call.threads, (on_rows, of), |stop, tell| {
                 let (mut rows, mut cells) = (Vec::new(), Vec::new());
-                self.scoring(&call, stop).surprisal_stream(&table, &mut |row, own| {
-                    rows.push(row.value);
-                    cells.extend_from_slice(own);
-                    Ok(())
-                })?;
-                Ok((rows, cells))
+                let streamed =
+                    self.scoring(&call, stop).on_rows(tell).surprisal_stream(&table, &mut |row, own| {
+                        rows.push(row.value);
+                        cells.extend_from_slice(own);
+                        Ok(())
+                    })?;
+                Ok((rows, cells, said_of_unknown(streamed.unknown)))
             })?;
-            Ok((reals(py, &rows)?, reals(py, &cells)?))
+            Ok((reals(py, &rows)?, reals(py, &cells)?, notes.into_iter().collect()))
         })
     }
 
@@ -282,17 +315,24 @@ impl Model {
 
     /// What fills the missing cells of a table: rows, columns, states, and how probable each is (with its error) where that is
     /// asked for.
+    #[pyo3(signature = (table, options, on_rows = None, given = Vec::new()))]
     fn impute<'py>(
         &self,
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
         options: &str,
+        on_rows: Option<Py<PyAny>>,
+        given: Given,
     ) -> PyResult<[Buffer<'py>; 5]> {
         guarded(|| {
             let (table, call) = (frame(table, "X")?, parsed::<ImputeCall>(options)?);
-            let cells = work(py, call.threads, |stop| {
+            let cells = work_on_rows(py, call.threads, (on_rows, table.rows() as u64), |stop, tell| {
+                let done = AtomicU64::new(0);
+                let on_row = |_: usize| tell(done.fetch_add(1, Ordering::Relaxed) + 1);
                 let imputation = self.model.imputation().method(call.how).probabilities(call.probabilities);
-                Ok(imputation.unknown(call.unknown).seed(call.seed).stop(stop).cells(&table)?.cells)
+                let imputation = imputation.unknown(call.unknown).seed(call.seed).stop(stop).on_row(&on_row);
+                let imputation = imputation.evidence(self.evidence(&given)?);
+                Ok(imputation.cells(&table)?.cells)
             })?;
             let whole =
                 |of: &dyn Fn(&ImputedCell) -> i64| wholes(py, &cells.iter().map(of).collect::<Vec<_>>());

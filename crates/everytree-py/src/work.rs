@@ -5,10 +5,10 @@ use everytree::Result;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use rayon::ThreadPool;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often Python is asked whether someone has interrupted.
 const EVERY: Duration = Duration::from_millis(50);
@@ -26,6 +26,42 @@ pub fn work<T: Send>(
     match done {
         (Ok(value), false) => Ok(value),
         // Signals are answered here, not lost.
+        (_, true) => Err(INTERRUPTED()),
+        (Err(error), false) => Err(exception(error)),
+    }
+}
+
+/// The same for work on rows, which tells how many are done; `on_rows` hears it, with how many there are, now and then.
+pub fn work_on_rows<T: Send>(
+    py: Python<'_>,
+    threads: Option<usize>,
+    (on_rows, of): (Option<Py<PyAny>>, u64),
+    job: impl FnOnce(&AtomicBool, &(dyn Fn(u64) + Sync)) -> Result<T> + Send,
+) -> PyResult<T> {
+    let done = watched::<T, u64>(
+        py,
+        threads,
+        |stop, news| {
+            let last = AtomicU64::new(0);
+            let begin = Instant::now();
+            let heard = on_rows.is_some();
+            let tell = move |rows: u64| {
+                let now = begin.elapsed().as_millis() as u64;
+                // Ten times a second, and nobody waits for it.
+                if heard && now >= last.load(Ordering::Relaxed) + 100 {
+                    last.store(now, Ordering::Relaxed);
+                    let _ = news.send(rows);
+                }
+            };
+            job(stop, &tell)
+        },
+        |py, rows| match &on_rows {
+            Some(on_rows) => on_rows.call1(py, (rows, of)).map(drop),
+            None => Ok(()),
+        },
+    )?;
+    match done {
+        (Ok(value), false) => Ok(value),
         (_, true) => Err(INTERRUPTED()),
         (Err(error), false) => Err(exception(error)),
     }

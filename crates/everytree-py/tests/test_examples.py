@@ -2,6 +2,8 @@
 
 import os
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas
@@ -29,3 +31,14 @@ def test_notebooks_run(name, monkeypatch):
     numbers = list(expected.select_dtypes("number"))
     # Other machines round otherwise.
     assert (found[numbers] - expected[numbers]).abs().to_numpy().max() <= 0.005
+
+
+@pytest.mark.parametrize("job", sorted(path.name for path in (EXAMPLES / "jobs").glob("*.sh")))
+def test_jobs_run_in_at_most_five_commands(job, tmp_path):
+    script = EXAMPLES / "jobs" / job
+    commands = [line for line in script.read_text().splitlines() if line.startswith(("everytree ", "python "))]
+    assert 2 <= len(commands) <= 5
+    where = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)}
+    done = subprocess.run(["bash", "-e", script], cwd=tmp_path, env=where, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

@@ -108,6 +108,15 @@ impl std::fmt::Display for Range {
 }
 
 impl Range {
+    /// From one end to the other, each with whether it is part of the range.
+    ///
+    /// ```
+    /// assert!(everytree::Range::new((1.0, false), (2.0, true)).contains(2.0));
+    /// ```
+    pub fn new(low: (f64, bool), high: (f64, bool)) -> Self {
+        Self { low, high }
+    }
+
     /// All numbers above one.
     ///
     /// ```
@@ -509,7 +518,7 @@ mod tests {
         for (text, words) in [
             ("smoker", "an operator is needed: smoker=VALUE"),
             ("smoker yes", "an operator is needed: smoker=VALUE"),
-            ("smoke=yes", "no column \"smoke\"; did you mean \"smoker\"?"),
+            ("smoke=yes", "no column \"smoke\" (did you mean \"smoker\"?"),
             ("age in 20", "A..B is needed"),
             ("age in {20", "the brace is not closed"),
             ("age>old", "\"old\" is not a number"),

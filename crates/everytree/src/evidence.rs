@@ -183,7 +183,13 @@ impl<'m> Evidence<'m> {
                 Ok(self)
             }
             Condition::Likelihoods(values) => {
-                self.given_likelihoods(column, values.iter().map(|(value, weight)| (value.as_str(), *weight)))
+                // Only their proportions matter; the largest as 1, so that the evidence has a probability.
+                let most = values.iter().map(|(_, weight)| *weight).fold(0.0, f64::max);
+                let scale = if most > 0.0 && most.is_finite() { most } else { 1.0 };
+                self.given_likelihoods(
+                    column,
+                    values.iter().map(|(value, weight)| (value.as_str(), weight / scale)),
+                )
             }
         }
     }

@@ -84,6 +84,7 @@ pub struct Imputation<'a> {
     read: ReadSettings,
     stop: Option<&'a AtomicBool>,
     on_row: Option<&'a (dyn Fn(usize) + Sync)>,
+    given: Option<crate::Evidence<'a>>,
 }
 
 impl std::fmt::Debug for Imputation<'_> {
@@ -157,11 +158,17 @@ pub struct ImputedCells {
 
 impl IncompleteRow {
     /// The observed cells as evidence; of what is to be filled, that it is one of the values seen in training.
-    fn evidence(&self, schema: &Schema) -> Result<Evidence> {
+    fn evidence(&self, schema: &Schema, given: Option<&crate::Evidence<'_>>) -> Result<Evidence> {
         let mut evidence = Evidence::none(&schema.states());
         for (v, variable) in schema.variables.iter().enumerate() {
             if self.missing.contains(&v) {
-                evidence.set(v, &(0..variable.states.len()).collect::<Vec<usize>>())?;
+                let mut likelihoods = match given {
+                    Some(given) => given.likelihoods().of(v).to_vec(),
+                    None => vec![1.0; variable.len()],
+                };
+                // Nothing is no value.
+                likelihoods[variable.states.len()..].fill(0.0);
+                evidence.soft(v, &likelihoods)?;
             } else if !self.unobserved.contains(&v) {
                 evidence.set(v, &[self.codes[v].into()])?;
             }
@@ -181,6 +188,7 @@ impl<'a> Imputation<'a> {
             read: ReadSettings::default(),
             stop: None,
             on_row: None,
+            given: None,
         }
     }
 
@@ -205,6 +213,23 @@ impl<'a> Imputation<'a> {
     /// Seed of everything random.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// What is known of missing cells, whatever their row: only such values fill them.
+    ///
+    /// ```
+    /// # use everytree::{Condition, Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// let incomplete = Dataset::from_columns([("smoker", vec![Some("no")]), ("cough", vec![None])])?;
+    /// let known = model.evidence().given_that("cough", Condition::is_not("no"))?;
+    /// assert_eq!(model.imputation().evidence(known).run(&incomplete)?.label(0, 1).as_deref(), Some("yes"));
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn evidence(mut self, given: crate::Evidence<'a>) -> Self {
+        self.given = Some(given);
         self
     }
 
@@ -314,7 +339,7 @@ impl<'a> Imputation<'a> {
     ) -> Result<Vec<ImputedCell>> {
         // Numbers of its own for every row.
         let seed = seed_of(self.seed, row.row);
-        let evidence = &row.evidence(schema)?;
+        let evidence = &row.evidence(schema, self.given.as_ref())?;
         let effort = Effort {
             trees: 20_000,
             tolerance: Some(0.02),

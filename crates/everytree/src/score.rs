@@ -394,8 +394,7 @@ impl<'a> Scoring<'a> {
     ) -> Result<FileFacts> {
         let schema = self.model.schema();
         let states = schema.states();
-        let mut chunk =
-            Chunk { first: 0, rows: Table::new(&states), incomplete: Vec::new(), ids: Vec::new() };
+        let mut chunk = Chunk::new(&states);
         let facts = table.for_each_row(schema, &self.read, self.rules(), &mut |row| {
             chunk.take(row, &states)?;
             if chunk.rows.rows() == at_once {
@@ -433,13 +432,21 @@ pub(crate) fn observed(model: &Model, data: &Dataset, stop: &dyn Fn() -> bool) -
     let portions = data.rows().div_ceil(PORTION).max(1);
     let (mut total, mut sum, mut variance) = (0.0, 0.0, 0.0);
     let all: f64 = if data.weights().is_empty() { data.rows() as f64 } else { data.weights().iter().sum() };
+    let inference = model.inference_for(Work::Score)?;
+    let states = data.states();
     for first in 0..portions {
         let rows: Vec<usize> = (first..data.rows()).step_by(portions).collect();
-        let some: Dataset = data.select(&rows).into();
         let scoring = Scoring { numbers: Some(&rows), ..Scoring::new(model) };
-        let found = scoring.missing_as_state(true).device(DeviceChoice::Cpu).run(&some)?;
-        for (place, score) in found.log_likelihoods.iter().enumerate() {
-            let weight = some.weights().get(place).copied().unwrap_or(1.0);
+        // As they were read: what is a state has its code, what is not was not observed.
+        let mut chunk = Chunk::new(&states);
+        for &row in &rows {
+            let codes: Vec<u16> = (0..states.len()).map(|v| data.table().get(row, v) as u16).collect();
+            let unobserved = data.missing().of(row);
+            chunk.take(Row { codes: &codes, unobserved, unknown: &[], ids: &[] }, &states)?;
+        }
+        let scores = chunk.scores(&inference, None, &scoring)?;
+        for (&row, score) in rows.iter().zip(scores) {
+            let weight = data.weights().get(row).copied().unwrap_or(1.0);
             total += weight;
             sum += weight * score.value;
             variance += (weight * score.standard_error).powi(2);
@@ -464,6 +471,10 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
+    fn new(states: &[usize]) -> Self {
+        Self { first: 0, rows: Table::new(states), incomplete: Vec::new(), ids: Vec::new() }
+    }
+
     fn take(&mut self, row: Row<'_>, states: &[usize]) -> Result<()> {
         // Of a row that is not complete the codes take a place, but are not looked at.
         if !row.unobserved.is_empty() {

@@ -41,6 +41,9 @@ fn object(fitted: &Fitted, out: &Path) -> Value {
     if let Some(test_ll) = report.test_ll {
         object["test_ll"] = json!(test_ll);
     }
+    if let Some(error) = report.test_standard_error {
+        object["test_standard_error"] = json!(error);
+    }
     let core = &model.file().model;
     if let Some(count) = core.hidden() {
         object["hidden"] = json!(count);
@@ -86,7 +89,13 @@ fn words(schema: &Schema, fitted: &Fitted, out: &Path) -> String {
     let rows = plural(report.valid.rows, "row");
     lines.push(format!("  valid {:>12.4}   {rows}{held}{valid}{valid_share}", report.valid_ll));
     if let (Some(test_ll), Some(rows)) = (report.test_ll, report.test_rows) {
-        lines.push(format!("  test  {test_ll:>12.4}   {}{test_share}", plural(rows, "row")));
+        let error = match report.test_standard_error {
+            Some(error) if error >= 0.00005 => {
+                format!(" ± {error:.4} (random trees: some cells are missing)")
+            }
+            _ => String::new(),
+        };
+        lines.push(format!("  test  {test_ll:>12.4}   {}{error}{test_share}", plural(rows, "row")));
     }
     let core = &model.file().model;
     let mut made = plural(model.parameters(), "parameter");

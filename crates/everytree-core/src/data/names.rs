@@ -1,5 +1,7 @@
 //! Names as people write them: patterns with stars, and names that nearly fit.
 
+use super::number;
+
 /// Does a name fit a pattern in which `*` stands for anything, and `?` for one character?
 ///
 /// ```
@@ -32,13 +34,13 @@ pub fn fits(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|&c| c == '*')
 }
 
-/// The one of the names that are known which another resembles, as a question; or nothing.
+/// The one of the names that are known which another resembles, as a question in brackets; or nothing.
 ///
 /// ```
 /// use everytree_core::data::did_you_mean;
 ///
 /// let known = ["smoker".to_owned(), "age".to_owned()];
-/// assert_eq!(did_you_mean("smoke", &known), "; did you mean \"smoker\"?");
+/// assert_eq!(did_you_mean("smoke", &known), " (did you mean \"smoker\"?)");
 /// assert_eq!(did_you_mean("height", &known), "");
 /// ```
 pub fn did_you_mean(name: &str, known: &[String]) -> String {
@@ -46,12 +48,16 @@ pub fn did_you_mean(name: &str, known: &[String]) -> String {
     const MOST: usize = 10_000;
     let plain = name.to_lowercase();
     let alike = |other: &String| strsim::normalized_damerau_levenshtein(&plain, &other.to_lowercase());
+    // One number is as far from another as from any.
+    if number(name).is_some() {
+        return String::new();
+    }
     let short = |text: &str| text.len() <= 256;
     let scored = known.iter().take(MOST).filter(|other| short(other) && short(name));
     let best =
         scored.map(|other| (alike(other), other)).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(a.1)));
     match best {
-        Some((alike, other)) if alike >= 0.6 && other != name => format!("; did you mean {other:?}?"),
+        Some((alike, other)) if alike >= 0.6 && other != name => format!(" (did you mean {other:?}?)"),
         _ => String::new(),
     }
 }
@@ -83,5 +89,6 @@ mod tests {
         assert!(did_you_mean("Yes", &known).contains("\"yes\""));
         assert_eq!(did_you_mean("no", &known), "");
         assert_eq!(did_you_mean("x", &[]), "");
+        assert_eq!(did_you_mean("231", &["210".to_owned()]), "");
     }
 }

@@ -8,6 +8,7 @@
 """
 
 from ._classifier import MixtureOfAllTreesClassifier
+from ._conditions import Condition, above, below, between, isin, isnot, likelihood
 from ._core import __version__
 from ._errors import ImpossibleEvidence, InternalError, UnknownColumn
 from ._estimators import (
@@ -26,6 +27,7 @@ from ._results import Answer, LogProb, MostProbable, Query, Surprisal
 __all__ = [
     "Answer",
     "ChowLiuTree",
+    "Condition",
     "HiddenChowLiuTree",
     "ImpossibleEvidence",
     "IndependentColumns",
@@ -39,7 +41,13 @@ __all__ = [
     "Surprisal",
     "UnknownColumn",
     "__version__",
+    "above",
+    "below",
+    "between",
     "families",
+    "isin",
+    "isnot",
+    "likelihood",
     "load",
     "memory_limit",
     "set_memory_limit",

@@ -70,6 +70,9 @@ class MixtureOfAllTreesClassifier(Parameters):
         bins: int | Mapping[Any, int] | str | None = None,
         missing: str = "category",
         na: Sequence[str] | None = None,
+        columns: str | Sequence[Any] | None = None,
+        drop: str | Sequence[Any] | None = None,
+        other: int | Mapping[Any, int] | None = None,
         blocks: Any = None,
         block_states: Sequence[int] | None = None,
         timeout: float | None = None,
@@ -111,7 +114,11 @@ class MixtureOfAllTreesClassifier(Parameters):
         name = name if isinstance(name, str) and name else "label"
         while name in made.names:
             name += "_"
-        joint = MixtureOfAllTrees(**self.get_params())
+        told = self.get_params()
+        if told["columns"] is not None:
+            several = [told["columns"]] if isinstance(told["columns"], str) else list(told["columns"])
+            told["columns"] = [*several, name]
+        joint = MixtureOfAllTrees(**told)
         checked = None
         if valid is not None:
             features, others = valid

@@ -55,6 +55,24 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     return jsonable(options)
 
 
+def _names(option: str, names: Any, name_of: dict[Any, str]) -> list[str]:
+    """Names and patterns of columns."""
+    if names is None:
+        return []
+    several = [names] if isinstance(names, str) or names in name_of else list(names)
+    found = [name_of.get(name, name) if hashable(name) else name for name in several]
+    if not all(isinstance(name, str) for name in found):
+        raise ValueError(f"{option} {names!r}: names of columns, or patterns such as 'x*'")
+    return found
+
+
+def _other(other: Any, name_of: dict[Any, str]) -> dict[str, Any]:
+    """How many labels are told apart from all others: in every column, or by column."""
+    if isinstance(other, Mapping):
+        return {"others": {name_of.get(column, str(column)): whole("other", most) for column, most in other.items()}}
+    return {"other": None if other is None else whole("other", other)}
+
+
 class Density(Parameters, Inference):
     """What all density estimators share."""
 
@@ -65,6 +83,9 @@ class Density(Parameters, Inference):
     bins: Any
     missing: str
     na: Any
+    columns: Any
+    drop: Any
+    other: Any
     blocks: Any
     block_states: Any
     timeout: float | None
@@ -203,6 +224,9 @@ class Density(Parameters, Inference):
             "bin_numbers": bins != "none",
             "missing": self.missing,
             "na": na,
+            "columns": _names("columns", self.columns, name_of),
+            "drop": _names("drop", self.drop, name_of),
+            **_other(self.other, name_of),
         }
         return {"fit": fit, "read": read, "float_bins": every, "threads": count("threads", self.threads)}
 
@@ -220,8 +244,11 @@ class Density(Parameters, Inference):
         self._places = {name: place for place, name in enumerate(names)}
         if made is not None:
             # Columns by the labels that the table has, where they are no text.
-            self._places.update({label: self._places[name] for label, name in zip(made.labels, made.names) if hashable(label)})
+            both = zip(made.labels, made.names)
+            labels = {label: name for label, name in both if hashable(label) and name in self._places}
+            self._places.update({label: self._places[name] for label, name in labels.items()})
         self.n_features_in_ = len(names)
+        self._left_out = tuple(about["left_out"])
         if about["named"]:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):

@@ -17,7 +17,7 @@ _COMMON = """
         Learn once more, from the held-out rows too, for as many epochs as were best.
     max_states : int, default 64
         Most different values of a column that are states as they are. Columns of more numbers are cut into 8 quantile bins;
-        columns of more texts are refused.
+        columns of more texts are refused, unless ``other`` says how many to tell apart.
     bins : int, dict or "none", optional
         Quantile bins: so many for every column of floating-point type, or numbers by column; "none" refuses columns of too many
         numbers.
@@ -25,6 +25,12 @@ _COMMON = """
         Missing cells are one more state of their column, values that were not observed and are summed out, or refused.
     na : list of str, optional
         Texts that stand for a missing cell. Default: none; missing is what is None, NaN, ``pd.NA`` or null.
+    columns, drop : str or list of str, optional
+        Only these columns, or not these; ``*`` stands for anything, ``?`` for one character. The model remembers what was left
+        out, and later tables may have it.
+    other : int or dict, optional
+        Of columns of more texts than that (or by column), so many of the most frequent are told apart; all others are one state,
+        "other", and so is every label that is met later.
     blocks : optional
         Columns modelled jointly: "auto", a pattern such as "colour_*", or a list of lists of names.
     block_states : list of int, optional
@@ -113,6 +119,9 @@ class MixtureOfAllTrees(Density):
         bins: int | Mapping[Any, int] | str | None = None,
         missing: str = "category",
         na: Sequence[str] | None = None,
+        columns: str | Sequence[Any] | None = None,
+        drop: str | Sequence[Any] | None = None,
+        other: int | Mapping[Any, int] | None = None,
         blocks: Any = None,
         block_states: Sequence[int] | None = None,
         timeout: float | None = None,
@@ -165,6 +174,9 @@ class IndependentColumns(Baseline):
         bins: Any = None,
         missing: str = "category",
         na: Any = None,
+        columns: Any = None,
+        drop: Any = None,
+        other: Any = None,
         blocks: Any = None,
         block_states: Any = None,
         timeout: float | None = None,
@@ -197,6 +209,9 @@ class ChowLiuTree(Baseline):
         bins: Any = None,
         missing: str = "category",
         na: Any = None,
+        columns: Any = None,
+        drop: Any = None,
+        other: Any = None,
         blocks: Any = None,
         block_states: Any = None,
         timeout: float | None = None,
@@ -233,6 +248,9 @@ class MixtureOfTrees(Baseline):
         bins: Any = None,
         missing: str = "category",
         na: Any = None,
+        columns: Any = None,
+        drop: Any = None,
+        other: Any = None,
         blocks: Any = None,
         block_states: Any = None,
         timeout: float | None = None,
@@ -267,6 +285,9 @@ class HiddenChowLiuTree(Baseline):
         bins: Any = None,
         missing: str = "category",
         na: Any = None,
+        columns: Any = None,
+        drop: Any = None,
+        other: Any = None,
         blocks: Any = None,
         block_states: Any = None,
         timeout: float | None = None,

@@ -44,7 +44,10 @@ def _facts(estimator: Any) -> str:
                 f"train {estimator.train_log_likelihood_:.4f}, validation {estimator.valid_log_likelihood_:.4f} nats a row",
             )
         )
-    rows += [("note", note) for note in estimator.notes_[:5]]
+    shown = 5 if len(estimator.notes_) > 6 else 6
+    rows += [("note", note) for note in estimator.notes_[:shown]]
+    if len(estimator.notes_) > shown:
+        rows.append(("", f"… and {len(estimator.notes_) - shown} more notes in notes_"))
     cells = "".join(f"<tr><td>{escape(str(name))}</td><td>{escape(str(value))}</td></tr>" for name, value in rows)
     return f"<table>{cells}</table>"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from . import _core, _frames, _html, _imputation, _plots
+from . import _conditions, _core, _frames, _html, _imputation, _plots
 from ._errors import UnknownColumn, not_fitted
 from ._parameters import count, number, seed, whole
+from ._progress import Rows
 from ._results import Answer, LogProb, MostProbable, Query, Surprisal
 
 Given = Mapping[Any, Any]
@@ -26,6 +28,7 @@ class Inference:
     _model: _core.Model | None = None
     _look: _frames.Look | None = None
     _owner: str = ""
+    _left_out: tuple[str, ...] = ()
     _values: list[_frames.Values]
     _places: dict[Any, int]
 
@@ -36,7 +39,7 @@ class Inference:
         X: Any,
         *,
         missing_as_state: bool = False,
-        unknown: str = "error",
+        unknown: str = "unobserved",
         tolerance: float = 0.05,
         trees: int = 20_000,
         random_state: Any = None,
@@ -68,7 +71,7 @@ class Inference:
         X: Any,
         *,
         missing_as_state: bool = False,
-        unknown: str = "error",
+        unknown: str = "unobserved",
         tolerance: float = 0.05,
         trees: int = 20_000,
         random_state: Any = None,
@@ -80,8 +83,9 @@ class Inference:
         X : table
         missing_as_state : bool
             Score a missing cell as the state "missing", where training had missing cells in its column.
-        unknown : "error" or "unobserved"
-            What to do with a label that the model does not know.
+        unknown : "unobserved", "error" or "other"
+            What to do with a label that the model does not know: take the cell for missing, with a warning; refuse it; or take it
+            for the state "other", which a model has that was learned with ``other``.
         tolerance : float
             Standard error that is good enough.
         trees : int
@@ -100,9 +104,10 @@ class Inference:
         model = self._fitted()
         table = self._table(X)
         how = self._scoring(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown=unknown)
-        scores, errors, notes = model.score(table, how)
+        with self._progress("scored") as on_rows:
+            scores, errors, notes = model.score(table, how, on_rows)
         for note in notes:
-            warnings.warn(note, stacklevel=2)
+            warnings.warn(note, stacklevel=3)
         values = np.frombuffer(scores)
         deviations = np.frombuffer(errors) if len(errors) else np.zeros(len(values))
         return LogProb(values, deviations)
@@ -115,7 +120,14 @@ class Inference:
         return float(np.average(scores, weights=np.asarray(sample_weight, dtype=np.float64)))
 
     def conditional(
-        self, X: Any, target: Any, *, tolerance: float = 0.02, trees: int = 20_000, random_state: Any = None
+        self,
+        X: Any,
+        target: Any,
+        *,
+        unknown: str = "unobserved",
+        tolerance: float = 0.02,
+        trees: int = 20_000,
+        random_state: Any = None,
     ) -> np.ndarray:
         """The distribution of one column given the others, for every row.
 
@@ -134,8 +146,10 @@ class Inference:
         place = self._place(target)
         name = self._values[place].name
         table = self._table(X, without=name)
-        how = self._scoring(tolerance, trees, random_state, missing_as_state=False, unknown="error")
-        probabilities, _ = model.conditional(table, name, how)
+        how = self._scoring(tolerance, trees, random_state, missing_as_state=False, unknown=unknown)
+        probabilities, _, notes = model.conditional(table, name, how)
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
         states = len([value for value in self._values[place].values if value is not None])
         return np.frombuffer(probabilities).reshape(-1, states)
 
@@ -144,6 +158,7 @@ class Inference:
         X: Any,
         *,
         missing_as_state: bool = False,
+        unknown: str = "unobserved",
         tolerance: float = 0.05,
         trees: int = 20_000,
         random_state: Any = None,
@@ -163,8 +178,11 @@ class Inference:
         """
         model = self._fitted()
         table = self._table(X)
-        how = self._scoring(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown="error")
-        rows, cells = model.surprisal(table, how)
+        how = self._scoring(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown=unknown)
+        with self._progress("scored") as on_rows:
+            rows, cells, notes = model.surprisal(table, how, on_rows)
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
         names = [values.name for values in self._values]
         return Surprisal(np.frombuffer(rows), np.frombuffer(cells).reshape(-1, len(names)), names)
 
@@ -174,7 +192,7 @@ class Inference:
 
     def query(
         self,
-        given: Given | None = None,
+        given: Given | str | Sequence[str] | None = None,
         targets: Sequence[Any] | str | None = None,
         *,
         method: str = "auto",
@@ -240,7 +258,7 @@ class Inference:
             _names=[values.name for values in self._values],
         )
 
-    def sample(self, n: int = 1, given: Given | None = None, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, given: Given | str | Sequence[str] | None = None, random_state: Any = None) -> Any:
         """Draws rows, given the values of some columns or none; a table of the kind that the model has learned from.
 
         Exact and independent without evidence. A number that was cut into bins comes as one in the middle of its bin.
@@ -261,7 +279,7 @@ class Inference:
 
     def most_probable(
         self,
-        given: Given | None = None,
+        given: Given | str | Sequence[str] | None = None,
         n: int = 1,
         *,
         missing_as_state: bool = False,
@@ -293,7 +311,8 @@ class Inference:
         X: Any,
         *,
         how: str = "map",
-        unknown: str = "error",
+        given: Given | str | Sequence[str] | None = None,
+        unknown: str = "unobserved",
         return_probabilities: bool = False,
         random_state: Any = None,
     ) -> Any:
@@ -305,7 +324,9 @@ class Inference:
         how : "map", "sample" or "mean-state"
             The most probable way to complete a row, one at random, or each cell alone (numbers: the value nearest to the
             mean).
-        unknown : "error" or "unobserved"
+        given : dict or text, optional
+            What is known of missing cells, as in :meth:`query`: only such values fill them.
+        unknown : "unobserved", "error" or "other"
             What to do with a label that the model does not know; with "unobserved" it stays as it is.
         return_probabilities : bool
             Also a list of ``(row, column, value, probability, standard_error)``, one for every cell that was filled.
@@ -327,7 +348,8 @@ class Inference:
         part, table = _frames.look(X, only=self._only())
         table = self._renamed(part, table)
         told = self._options(random_state, how=how, unknown=unknown, probabilities=bool(return_probabilities))
-        *places, probabilities, errors = model.impute(table, told)
+        with self._progress("filled") as on_rows:
+            *places, probabilities, errors = model.impute(table, told, on_rows, self._given(given))
         rows, variables, states = (np.frombuffer(some, dtype=np.int64).tolist() for some in places)
         values = [self._values[v].values[s] for v, s in zip(variables, states)]
         # The columns of the table, by the variables of the model.
@@ -366,7 +388,7 @@ class Inference:
         return model.mutual_information(names[0], names[1], self._how(tolerance, trees, random_state))
 
     def probability(
-        self, given: Given, *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
+        self, given: Given | str | Sequence[str], *, tolerance: float = 0.005, trees: int = 200_000, random_state: Any = None
     ) -> tuple[float, float]:
         """The probability that columns have these values together, and its standard error (0 where it is exact)."""
         how = self._how(tolerance, trees, random_state)
@@ -393,6 +415,10 @@ class Inference:
         if self._model is None:
             raise not_fitted(self)
         return self._model
+
+    def _progress(self, done: str) -> Rows:
+        """Shows how many rows are done, where progress is wanted."""
+        return Rows(done, bool(getattr(self, "verbose", False)))
 
     def _options(self, random_state: Any, **more: Any) -> str:
         """Options of a call for the core, which takes no others."""
@@ -427,6 +453,9 @@ class Inference:
         if not made.names or (made.named and (self._named or set(names) - {without} <= set(made.names))):
             return table
         expected = self.n_features_in_
+        if self._left_out and len(made.names) == expected + len(self._left_out) and not self._named:
+            # With the columns that were left out.
+            return _frames.under(made, table, [f"x{place}" for place in range(len(made.names))])
         if len(made.names) == expected - 1 and without is not None:
             names = [name for name in names if name != without]
         elif len(made.names) != expected:
@@ -453,24 +482,28 @@ class Inference:
     def _place(self, column: Any) -> int:
         if hashable(column) and column in self._places:
             return self._places[column]
-        known = ", ".join(values.name for values in self._values[:20])
-        more = ", …" if len(self._values) > 20 else ""
-        raise UnknownColumn(f'there is no column "{column}"; the columns are {known}{more}')
+        names = [values.name for values in self._values]
+        alike = difflib.get_close_matches(str(column), names, n=1)
+        hint = f' (did you mean "{alike[0]}"?)' if alike else ""
+        known = ", ".join(names[:20])
+        more = ", …" if len(names) > 20 else ""
+        raise UnknownColumn(f'there is no column "{column}"{hint}; the columns are {known}{more}')
 
-    def _given(self, given: Given | None) -> list[tuple[str, list[str | None]]]:
+    def _given(self, given: Given | str | Sequence[str] | None) -> list[tuple[str, str, list[str | None], list[float]]]:
         if given is None:
             return []
+        if isinstance(given, str):
+            given = [given]
+        if isinstance(given, (list, tuple)) and all(isinstance(text, str) for text in given):
+            return [(text, "text", [], []) for text in given]
         if not isinstance(given, Mapping):
-            raise TypeError("given: a dict of values by column")
+            raise TypeError('given: a dict of values by column, or texts such as "age in 30..40"')
         known = []
         for column, value in given.items():
-            if isinstance(value, np.ndarray) and value.ndim == 0:
-                value = value.item()
-            several = hasattr(value, "__iter__") and not isinstance(value, (str, bytes, Mapping))
-            texts = [_frames.text(one) for one in (value if several else [value])]
+            kind, texts, numbers = _conditions.told(value)
             if not texts:
                 raise ValueError(f"given {column!r}: at least one value is needed")
-            known.append((self._values[self._place(column)].name, texts))
+            known.append((self._values[self._place(column)].name, kind, texts, numbers))
         return known
 
     def _is_target(self, target: Any) -> bool:

@@ -68,6 +68,30 @@ class Progress:
             print(f"\r{'':<{self._width}}\r", end="", file=sys.stderr, flush=True)
 
 
+class Rows:
+    """One line that tells how many rows are done; nothing in the first second."""
+
+    def __init__(self, done: str, wanted: bool) -> None:
+        self._done = done
+        self._wanted = wanted
+        self._begin = time.monotonic()
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> Any:
+        return self._show if self._wanted else None
+
+    def _show(self, rows: int, of: int) -> None:
+        if time.monotonic() - self._begin < 1.0:
+            return
+        self._progress = self._progress or Progress()
+        words = f"{rows:,} of {of:,} rows {self._done}" if of else f"{rows:,} rows {self._done}"
+        self._progress._write(rows / of if of else 0.0, words)
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.close()
+
+
 def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"

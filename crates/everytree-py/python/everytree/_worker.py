@@ -25,7 +25,7 @@ def data_of(model: Any) -> bytes:
 
 def keywords(how: dict[str, Any]) -> str:
     """Keywords of ``score_samples`` for the core."""
-    usual = {"missing_as_state": False, "unknown": "error", "tolerance": 0.05, "trees": 20_000, "random_state": None}
+    usual = {"missing_as_state": False, "unknown": "unobserved", "tolerance": 0.05, "trees": 20_000, "random_state": None}
     if unknown := sorted(set(how) - set(usual)):
         raise TypeError(f"score got unexpected keywords {unknown}; it takes {sorted(usual)}")
     told = {**usual, **how}

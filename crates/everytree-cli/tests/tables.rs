@@ -1,0 +1,245 @@
+//! Tables as people bring them: columns left out, identifiers, rare labels, unknown labels, gaps in test files, numbers as they are
+//! written in other countries.
+
+mod program;
+
+use program::{Chance, command, everytree, json, text};
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+/// Identifiers, free text, jobs of which most are rare, and two columns that depend on each other.
+fn people(rows: u32) -> String {
+    let mut chance = Chance(3);
+    let mut lines = String::from("id,note,job,smoker,cough\n");
+    for i in 0..rows {
+        let job = match chance.next(10) {
+            0..=3 => "nurse".to_owned(),
+            4..=6 => "cook".to_owned(),
+            _ => format!("job {}", chance.next(200)),
+        };
+        let smoker = chance.next(2);
+        let cough = if chance.next(10) == 0 { 1 - smoker } else { smoker };
+        lines +=
+            &format!("p{i},\"a story, number {i}\",{job},{},{}\n", ["no", "yes"][smoker as usize], cough);
+    }
+    lines
+}
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
+    folder
+}
+
+fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = everytree(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", words(&output));
+    words(&output)
+}
+
+#[test]
+fn columns_are_left_out_and_remembered() {
+    let folder = folder(&[("t.csv", &people(300))]);
+    let folder = folder.path();
+    // The error names ways that work.
+    let error = refused(folder, &["fit", "t.csv", "--epochs", "1"]);
+    assert!(error.contains("--drop id") && error.contains("--other 63"), "{error}");
+    let fit = ["fit", "t.csv", "--epochs", "2", "--family", "chow-liu"];
+    let said = everytree(folder, &[&fit[..], &["--id", "id", "--drop", "note", "--other", "2"]].concat());
+    let said = words(&said);
+    assert!(said.contains("left out: 2 columns (\"id\", \"note\")"), "{said}");
+    assert!(said.contains("column \"job\": 2 labels of the most frequent"), "{said}");
+
+    // Scores carry identifiers, and pass over what was left out without a word.
+    let scored = everytree(folder, &["score", "t.everytree", "t.csv"]);
+    assert!(words(&scored).is_empty(), "{}", words(&scored));
+    let scores = text(&scored);
+    assert!(scores.starts_with("row,id,log_likelihood\n0,p0,-"), "{scores}");
+    let summary = json(&everytree(folder, &["score", "t.everytree", "t.csv", "--json"]));
+    assert!(summary["least_likely"][0]["id"][0].as_str().unwrap().starts_with('p'), "{summary}");
+    text(&everytree(folder, &["score", "t.everytree", "t.csv", "--out", "s.parquet"]));
+    let sampled = text(&everytree(folder, &["sample", "t.everytree", "-n", "2"]));
+    assert!(sampled.starts_with("id,job,smoker,cough\n1,"), "{sampled}");
+    text(&everytree(folder, &["impute", "t.everytree", "t.csv", "--out", "i.csv"]));
+    assert_eq!(
+        fs::read_to_string(folder.join("i.csv")).unwrap(),
+        fs::read_to_string(folder.join("t.csv")).unwrap()
+    );
+
+    // A label that nobody has seen is one of the others, and so are all rare ones.
+    fs::write(folder.join("n.csv"), "job,smoker,cough\nastronaut,yes,1\njob 3,yes,1\n").unwrap();
+    let both = text(&everytree(folder, &["score", "t.everytree", "n.csv", "--unknown", "other"]));
+    let both: Vec<&str> = both.lines().skip(1).map(|line| line.split_once(',').unwrap().1).collect();
+    assert_eq!(both[0], both[1]);
+    // Later, a column can be left out of the question too: it is not observed then.
+    let less = text(&everytree(folder, &["score", "t.everytree", "n.csv", "--drop", "job"]));
+    let p = |line: &str| line.split(',').nth(1).unwrap().parse::<f64>().unwrap();
+    assert!(p(less.lines().nth(1).unwrap()) > both[0].parse::<f64>().unwrap(), "{less}");
+
+    // Patterns, and mistakes in them.
+    let only = [&fit[..], &["--columns", "s*,c?ugh", "--out", "o.everytree", "--json"]].concat();
+    assert_eq!(json(&everytree(folder, &only))["parameters"], 3);
+    let error = refused(folder, &[&fit[..], &["--drop", "notes"]].concat());
+    assert!(error.contains("no column \"notes\" (did you mean \"note\"?)"), "{error}");
+    assert!(refused(folder, &[&fit[..], &["--drop", "*"]].concat()).contains("every column is left out"));
+    let error = refused(folder, &["score", "o.everytree", "n.csv", "--unknown", "other"]);
+    assert!(error.contains("no state for other labels; fit it with --other 63"), "{error}");
+}
+
+#[test]
+fn columns_of_files_without_names_are_left_out_by_number() {
+    let rows: String = (0..60).map(|i| format!("{i},{},{}\n", i % 2, i % 3 % 2)).collect();
+    let folder = folder(&[("t.data", &rows), ("short.data", "1,0\n0,1\n")]);
+    let folder = folder.path();
+    text(&everytree(folder, &["fit", "t.data", "--drop", "x0", "--family", "chow-liu", "--quiet"]));
+    let whole = text(&everytree(folder, &["score", "t.everytree", "t.data"]));
+    assert_eq!(whole.lines().count(), 61);
+    let short = text(&everytree(folder, &["score", "t.everytree", "short.data"]));
+    // Row 1 of the long file is 1,1,1 without its first column: 1,1; row 1 of the short one is 0,1.
+    assert_eq!(short.lines().count(), 3);
+}
+
+#[test]
+fn test_files_may_have_gaps_and_new_labels() {
+    let mut train = String::from("a,b,c\n");
+    (0..200).for_each(|i| {
+        let c = if i % 7 == 0 { String::new() } else { (i % 2).to_string() };
+        train += &format!("{},{},{c}\n", ["x", "y"][i % 2], ["p", "q", "r"][i / 3 % 3]);
+    });
+    let folder = folder(&[
+        ("t.csv", &train),
+        ("gaps.csv", "a,b,c\nx,p,0\n,q,1\ny,,\nx,p,\n"),
+        ("new.csv", "a,b,c\nz,p,0\ny,q,1\n"),
+    ]);
+    let folder = folder.path();
+    for family in ["moat", "directed", "chow-liu"] {
+        let fit = ["fit", "t.csv", "--epochs", "3", "--family", family, "--out", "m", "--json", "--test"];
+        let found = json(&everytree(folder, &[&fit[..], &["gaps.csv"]].concat()));
+        let scored = json(&everytree(folder, &["score", "m", "gaps.csv", "--missing-as-state", "--json"]));
+        let both = [&found["test_ll"], &scored["mean_log_likelihood"]].map(|x| x.as_f64().unwrap());
+        assert!((both[0] - both[1]).abs() < 1e-9, "{family}: {both:?}");
+        assert_eq!(found["test_standard_error"], 0.0);
+        // What was not observed is summed out.
+        let found = json(&everytree(folder, &[&fit[..], &["gaps.csv", "--missing", "marginalise"]].concat()));
+        let scored = json(&everytree(folder, &["score", "m", "gaps.csv", "--json"]));
+        let both = [&found["test_ll"], &scored["mean_log_likelihood"]].map(|x| x.as_f64().unwrap());
+        assert!((both[0] - both[1]).abs() < 1e-9, "{family}: {both:?}");
+        // Labels that are new.
+        let error = refused(folder, &[&fit[..], &["new.csv"]].concat());
+        assert!(error.contains("unknown value \"z\"") && error.contains("--unknown unobserved"), "{error}");
+        let output = everytree(folder, &[&fit[..], &["new.csv", "--unknown", "unobserved"]].concat());
+        let found = json(&output);
+        let arguments = ["score", "m", "new.csv", "--unknown", "unobserved", "--missing-as-state", "--json"];
+        let output = everytree(folder, &arguments);
+        assert!(words(&output).contains("1 label that the model does not know: taken for missing"));
+        let both = [&found["test_ll"], &json(&output)["mean_log_likelihood"]].map(|x| x.as_f64().unwrap());
+        assert!((both[0] - both[1]).abs() < 1e-9, "{family}: {both:?}");
+    }
+    let compared = everytree(
+        folder,
+        &[
+            "compare",
+            "t.csv",
+            "--test",
+            "gaps.csv",
+            "--families",
+            "independent,chow-liu",
+            "--time",
+            "20s",
+            "--quiet",
+        ],
+    );
+    assert!(text(&compared).contains("chow-liu"));
+}
+
+#[test]
+fn numbers_are_read_as_people_write_them() {
+    let mut rows = String::from("price;share;size;answer\n");
+    let mut chance = Chance(5);
+    for i in 0..300u32 {
+        let euros = 1000 + chance.next(2000);
+        rows += &format!("{}.{:03},{:02};", euros / 1000, euros % 1000, i % 100);
+        rows += &format!(
+            "{} %;{},5;{}\n",
+            chance.next(100),
+            chance.next(9),
+            ["no", "yes"][(euros > 1500) as usize]
+        );
+    }
+    let folder = folder(&[("t.csv", &rows)]);
+    let folder = folder.path();
+    let fitted = everytree(folder, &["fit", "t.csv", "--family", "chow-liu", "--bins", "4"]);
+    let said = words(&fitted);
+    assert!(said.contains("column \"price\":") && said.contains("is read as the number"), "{said}");
+    let inspected = json(&everytree(folder, &["inspect", "t.everytree", "--json"]));
+    let variables = inspected["variables"].as_array().unwrap();
+    assert!(variables[..3].iter().all(|v| v["states"].as_array().unwrap().len() == 4), "{inspected}");
+    // Asked in either way, and cut bins count by their rows.
+    let p = |given: &str| {
+        let found = json(&everytree(
+            folder,
+            &["query", "t.everytree", "--given", given, "--target", "answer=yes", "--json"],
+        ));
+        found["answers"][0]["probability"].as_f64().unwrap()
+    };
+    assert_eq!(p("price=1.000,50"), p("price=1000.5"));
+    assert!(p("price>2500") > 0.8 && p("price in 0..1200") < 0.2);
+    // What fills a cell is written as the others are.
+    fs::write(folder.join("h.csv"), "price;share;size;answer\n1.200,50;;;no\n").unwrap();
+    text(&everytree(folder, &["impute", "t.everytree", "h.csv", "--out", "f.csv"]));
+    let filled = fs::read_to_string(folder.join("f.csv")).unwrap();
+    let cells: Vec<&str> = filled.lines().nth(1).unwrap().split(';').collect();
+    assert!(cells[1].ends_with('%') && !cells[2].is_empty() && !cells[2].contains('.'), "{filled}");
+}
+
+#[test]
+fn a_listener_who_has_heard_enough_is_no_error() {
+    let folder = folder(&[("t.csv", &people(300))]);
+    let folder = folder.path();
+    let fit = ["fit", "t.csv", "--family", "chow-liu", "--columns", "smoker,cough", "--quiet"];
+    text(&everytree(folder, &fit));
+    let many = "smoker,cough\n".to_owned() + &"yes,1\n".repeat(200_000);
+    fs::write(folder.join("many.csv"), many).unwrap();
+    for arguments in [&["sample", "t.everytree", "-n", "1000000"][..], &["score", "t.everytree", "many.csv"]]
+    {
+        let mut running =
+            command(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut some = [0; 100];
+        running.stdout.take().unwrap().read_exact(&mut some).unwrap();
+        let mut said = String::new();
+        running.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!((running.wait().unwrap().code(), said.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_table_is_not_a_model() {
+    let folder = folder(&[("t.csv", &people(30))]);
+    let error = refused(folder.path(), &["inspect", "t.csv"]);
+    assert!(error.contains("this looks like a table, not like a model"), "{error}");
+}
+
+#[test]
+fn answers_stand_beside_the_shares_of_a_table() {
+    let folder = folder(&[("t.csv", &people(500))]);
+    let folder = folder.path();
+    text(&everytree(
+        folder,
+        &["fit", "t.csv", "--family", "chow-liu", "--columns", "smoker,cough", "--quiet"],
+    ));
+    let query = ["query", "t.everytree", "--given", "smoker!=no", "--data", "t.csv", "--target", "cough"];
+    let found = json(&everytree(folder, &[&query[..], &["--json"]].concat()));
+    let rows: Vec<String> =
+        people(500).lines().filter(|line| line.contains(",yes,")).map(str::to_owned).collect();
+    let coughs = rows.iter().filter(|line| line.ends_with('1')).count() as f64;
+    assert_eq!(found["matching_rows"].as_f64(), Some(rows.len() as f64));
+    assert!((found["answers"][1]["observed"].as_f64().unwrap() - coughs / rows.len() as f64).abs() < 1e-12);
+    let shown = text(&everytree(folder, &query));
+    assert!(shown.contains("agree with the evidence") && shown.contains("data"), "{shown}");
+}

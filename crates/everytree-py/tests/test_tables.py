@@ -1,0 +1,131 @@
+"""Tables and questions as people bring them: columns left out, rare and unknown labels, conditions, folds that miss a label."""
+
+import math
+import warnings
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import everytree
+
+
+def people(rows=400):
+    rng = np.random.default_rng(1)
+    smoker = rng.random(rows) < 0.4
+    cough = np.where(rng.random(rows) < 0.1, ~smoker, smoker)
+    return pandas.DataFrame(
+        {
+            "id": [f"p{row}" for row in range(rows)],
+            "job": np.where(rng.random(rows) < 0.6, "nurse", [f"job {row % 90}" for row in range(rows)]),
+            "age": rng.integers(20, 60, rows),
+            "smoker": np.where(smoker, "yes", "no"),
+            "cough": cough,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def model():
+    return everytree.ChowLiuTree(drop="id", other=5, bins={"age": 4}).fit(people())
+
+
+def test_columns_are_left_out_and_later_tables_may_have_them(model):
+    table = people()
+    assert list(model.states_) == ["job", "age", "smoker", "cough"]
+    assert model.states_["job"][-1] == "other"
+    assert np.array_equal(model.score_samples(table), model.score_samples(table.drop(columns="id")))
+    only = everytree.ChowLiuTree(columns=["s*", "c?ugh"]).fit(table)
+    assert list(only.states_) == ["smoker", "cough"]
+    with pytest.raises(ValueError, match='no column "idd".*did you mean "id"'):
+        everytree.ChowLiuTree(drop=["idd"]).fit(table)
+    filled = model.impute(table.assign(smoker=[None] * len(table)))
+    assert list(filled["id"]) == list(table["id"])
+
+
+def test_arrays_without_names_leave_columns_out_by_number():
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (100, 3))
+    model = everytree.ChowLiuTree(drop="x1").fit(x)
+    assert np.array_equal(model.score_samples(x), model.score_samples(x[:, [0, 2]]))
+
+
+def test_unknown_labels_are_missing_with_a_warning_that_counts(model):
+    table = people(20).assign(smoker="perhaps")
+    with pytest.warns(UserWarning, match="20 labels were not seen in training"):
+        scores = model.score_samples(table)
+    assert np.isfinite(scores).all()
+    assert np.allclose(scores, model.score_samples(table.assign(smoker=None)))
+    with pytest.raises(ValueError, match='unknown value "perhaps"'):
+        model.score_samples(table, unknown="error")
+    # A job that nobody has seen is one of the others.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        new = model.score_samples(people(1).assign(job="astronaut"))
+        rare = model.score_samples(people(1).assign(job="job 3"))
+    assert new == rare
+
+
+def test_folds_that_miss_a_label_have_finite_scores():
+    wine = load_wine(as_frame=True).frame
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        scores = cross_val_score(everytree.MixtureOfAllTrees(epochs=2), wine, cv=5)
+        assert np.isfinite(scores).all()
+        # Numbers as labels, of which every fold misses some, and gaps.
+        rng = np.random.default_rng(2)
+        chile = pandas.DataFrame(
+            {
+                "age": rng.integers(18, 70, 300),
+                "income": rng.choice([2500, 7500, 15000, None], 300),
+                "region": rng.choice(list("ABCDEFGH"), 300, p=[0.3, 0.3, 0.2, 0.1, 0.09, 0.004, 0.003, 0.003]),
+            }
+        )
+        scores = cross_val_score(everytree.MixtureOfAllTrees(epochs=2), chile, cv=10)
+        assert np.isfinite(scores).all()
+        search = GridSearchCV(everytree.MixtureOfAllTrees(epochs=2), {"components": [1, 2]}, cv=3).fit(chile)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        labels = load_wine().target
+        classifier = everytree.MixtureOfAllTreesClassifier(epochs=2)
+        assert np.isfinite(cross_val_score(classifier, load_wine(as_frame=True).data, labels, cv=3)).all()
+
+
+def test_conditions_say_what_texts_say(model):
+    def p(given):
+        return model.query(given=given, targets=["cough"])["cough", True]
+
+    for condition, text in [
+        ({"age": everytree.between(30, 40)}, "age in 30..40"),
+        ({"age": everytree.above(45)}, "age>45"),
+        ({"age": everytree.below(45, included=True)}, "age<=45"),
+        ({"smoker": everytree.isnot("no")}, "smoker!=no"),
+        ({"job": everytree.isin(["nurse", "other"])}, "job in {nurse, other}"),
+        ({"smoker": everytree.likelihood({"yes": 3, "no": 1})}, "smoker~yes:3, no:1"),
+    ]:
+        assert math.isclose(p(condition), p(text), rel_tol=1e-12)
+        assert math.isclose(p(condition), p([text]), rel_tol=1e-12)
+    assert p("smoker=yes") > p({"smoker": everytree.likelihood({"yes": 3, "no": 1})}) > p("smoker=no")
+    with pytest.raises(everytree.UnknownColumn, match='did you mean "smoker"'):
+        p({"smokr": "yes"})
+    with pytest.raises(ValueError, match="an operator is needed"):
+        p("smoker")
+    table = people(10).assign(smoker=None)
+    assert set(model.impute(table, given="smoker!=no")["smoker"]) == {"yes"}
+
+
+def test_progress_tells_rows(model):
+    heard = []
+    table = people(50)
+    told = model._scoring(0.05, 100, None, missing_as_state=False, unknown="unobserved")
+    model._fitted().score(model._table(table), told, lambda rows, of: heard.append((rows, of)))
+    # A short table may be done before anybody is told; whatever is told is true.
+    assert all(rows <= of == 50 for rows, of in heard)
+
+
+def test_notes_that_are_not_shown_are_counted():
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({f"c{place}": rng.normal(size=200) for place in range(9)})
+    shown = everytree.ChowLiuTree().fit(table)._repr_html_()
+    assert "and 4 more notes in notes_" in shown
