@@ -11,7 +11,8 @@ const HEAD: &str = "\
 
 Every `unsafe` of the project with the argument for it, made by `cargo xtask unsafe` from the
 comments beside the code and compared with them by `cargo xtask test`. A lint refuses blocks without
-an argument. What the kernels promise is checked under the address sanitiser: `cargo xtask sanitise`.
+an argument. What the kernels promise is checked under the address sanitiser:
+`cargo xtask sanitise`.
 ";
 
 /// Writes the page.
