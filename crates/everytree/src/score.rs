@@ -305,8 +305,8 @@ impl<'a> Scoring<'a> {
             tolerance: Some(self.effort.tolerance),
             // Numbers of its own for every row: errors do not add up.
             seed: seed_of(self.effort.seed, row),
-            // Less than a millisecond of enumeration: trees are faster than more of it.
-            operations: 1e7,
+            // A millisecond or so of enumeration: trees are faster than more of it.
+            operations: 1e8,
             ..infer::Effort::default()
         }
     }

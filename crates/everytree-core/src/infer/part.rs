@@ -18,7 +18,7 @@ use crate::spanning::{FreshTrees, Kind};
 use rand::Rng;
 
 /// Trees of a pilot.
-const PILOT: usize = 128;
+const PILOT: usize = 256;
 
 impl Likelihood for ComponentInference<'_> {
     fn states(&self) -> &[usize] {

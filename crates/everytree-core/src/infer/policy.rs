@@ -13,16 +13,11 @@ use crate::model::{Density, EdgeTables};
 
 /// Trees of the first round of the tilted proposal, and of the first look at the error.
 const FIRST: usize = 256;
-/// The same where only the evidence is asked for, and not to more than this: of thousands of rows each.
-const FIRST_ROUGHLY: usize = 64;
-const ROUGHLY: f64 = 0.02;
 /// Of the trees, so many must count: a step of a chain costs more, but all of them count to a tenth or so.
 const LEAST_SHARE: f64 = 0.05;
 /// So many where their mean weight alone is to be trusted: means of few large weights among many small ones come out low,
 /// and do not know it.
 pub(super) const LEAST_SHARE_ALONE: f64 = 0.2;
-/// So many where a few of them are to be enough.
-const LEAST_ALIKE: f64 = 0.5;
 /// Trees after which that is looked at.
 pub(super) const PILOT: usize = 16 * FIRST;
 
@@ -62,13 +57,6 @@ impl<D: Density + ?Sized> Question<'_, D> {
         let Self { density, evidence, functions, effort, .. } = *self;
         let first = Proposal::tilted(density, evidence)?;
         let trees = (effort.seed, "first trees");
-        if self.first() < FIRST {
-            // Many rows with a few missing cells are explained by all trees alike: no second round.
-            let look = draw(density, evidence, &first, functions, trees, 0..self.first());
-            if look.effective() >= LEAST_ALIKE * look.draws() as f64 && self.good_enough(&look) {
-                return Ok((first, Some(look)));
-            }
-        }
         let look = draw(density, evidence, &first, Measure::Posterior.into(), trees, 0..FIRST);
         if look.effective() == 0.0 {
             return Err(InferError::Unexplained { trees: FIRST });
@@ -82,12 +70,6 @@ impl<D: Density + ?Sized> Question<'_, D> {
         let belief = |v: usize| Some((offsets[v]..offsets[v + 1]).map(|i| look.mean(i).value).collect());
         let beliefs: Vec<Option<Vec<f64>>> = (0..density.states().len()).map(belief).collect();
         Ok((first.and(Proposal::towards(density, &beliefs)?), None))
-    }
-
-    /// How many trees there are at the first look.
-    fn first(&self) -> usize {
-        let roughly = self.effort.tolerance.is_some_and(|tolerance| tolerance >= ROUGHLY);
-        if self.functions.measure == Measure::Nothing && roughly { FIRST_ROUGHLY } else { FIRST }
     }
 
     /// Draws until so many trees are drawn or the error is small enough, twice as many each time.
@@ -106,7 +88,7 @@ impl<D: Density + ?Sized> Question<'_, D> {
 
     pub(super) fn good_enough(&self, sums: &Sums) -> bool {
         // A handful of heavy draws knows nothing of its own error.
-        let least = 100f64.min(LEAST_ALIKE * self.first() as f64);
+        const LEAST_EFFECTIVE: f64 = 100.0;
         let error = || match self.functions.measure {
             Measure::Nothing => sums.log_mean_weight().standard_error,
             _ => {
@@ -114,6 +96,8 @@ impl<D: Density + ?Sized> Question<'_, D> {
                 errors.fold(0.0, f64::max)
             }
         };
-        self.effort.tolerance.is_some_and(|tolerance| sums.effective() >= least && error() <= tolerance)
+        self.effort
+            .tolerance
+            .is_some_and(|tolerance| sums.effective() >= LEAST_EFFECTIVE && error() <= tolerance)
     }
 }

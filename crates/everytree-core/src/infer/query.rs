@@ -54,10 +54,7 @@ pub fn log_evidence<D: Density + ?Sized>(
     if Method::within(density, evidence, effort.operations) == Method::Exact {
         return Ok(question.answer(Method::Exact)?.log_evidence);
     }
-    let (proposal, look) = question.lean()?;
-    if let Some(look) = look {
-        return Ok(look.log_mean_weight());
-    }
+    let (proposal, _) = question.lean()?;
     let look = question.go_on(&proposal, PILOT.min(effort.trees));
     if look.effective() >= LEAST_SHARE_ALONE * look.draws() as f64 {
         return Ok(question.carry_on(look, &proposal, effort.trees).log_mean_weight());

@@ -272,8 +272,7 @@ impl Mixed<'_> {
                 (seed_of(effort.seed, k as u64), effort.operations / self.parts.len() as f64);
             let own = Effort { seed, operations, ..effort };
             Some(if *weight < SMALL {
-                // Whatever its error is, it is not seen in the sum.
-                Effort { trees: effort.trees.min(SHORT), tolerance: effort.tolerance.map(|_| 1.0), ..own }
+                Effort { trees: effort.trees.min(SHORT), tolerance: None, ..own }
             } else {
                 // Errors of components add up as squares, each with its weight.
                 let tolerance = effort.tolerance.map(|most| most / (weight * many.sqrt()).min(1.0));
