@@ -205,10 +205,10 @@ impl Variable {
             }
             (None, None) => 0.0,
         };
-        let (below, above) = (state.checked_sub(1).map(|below| edges[below]), edges.get(state).copied());
         if self.missing && state == self.states.len() {
             return String::new();
         }
+        let (below, above) = (state.checked_sub(1).map(|below| edges[below]), edges.get(state).copied());
         self.format.write(in_few_digits(number, below, above, edges))
     }
 

@@ -59,7 +59,7 @@ impl Method {
         const FEW_ROWS: u64 = 32;
         let cost = (evidence.variables() as f64).powi(3) + 100.0;
         match exact::rows(evidence) {
-            Some(rows) if rows <= FEW_ROWS => Method::Exact,
+            Some(rows) if rows <= FEW_ROWS && operations > 0.0 => Method::Exact,
             Some(rows) if rows <= MOST_ROWS && rows as f64 * cost <= operations => Method::Exact,
             _ => Method::Tilted,
         }
@@ -80,7 +80,7 @@ pub struct Effort<'a> {
     pub seed: u64,
     /// The variables whose errors matter; none: all.
     pub targets: &'a [usize],
-    /// Everything hidden is enumerated where that takes no more operations than this.
+    /// Everything hidden is enumerated where that takes no more operations than this, or a few rows; 0: never.
     pub operations: f64,
 }
 
