@@ -583,11 +583,15 @@ fn devices_and_tables_are_refused_at_once() {
         ("cut short", bytes[..bytes.len() - 3].to_vec()),
         ("too long", [&bytes[..], b"x"].concat()),
         ("cut in its header", bytes[..100].to_vec()),
-        ("a table", b"a,b\n1,2\n1,2\n".to_vec()),
         ("a header of 90 MB", [&90_000_000u64.to_le_bytes()[..], b"{}"].concat()),
     ] {
         std::fs::write(&path, bytes).unwrap();
         let error = ModelFile::load(&path).unwrap_err().to_string();
         assert!(error.contains("not a model file"), "{what}: {error}");
+    }
+    for table in [&b"a,b\n1,2\n1,2\n"[..], b"PAR1 and so on", b"ARROW1\0\0 and so on"] {
+        std::fs::write(&path, table).unwrap();
+        let error = ModelFile::load(&path).unwrap_err().to_string();
+        assert!(error.contains("looks like a table, not like a model"), "{error}");
     }
 }

@@ -233,7 +233,7 @@ fn guess(glance: &[u8], promised: Option<u8>) -> u8 {
         let reader =
             csv::ReaderBuilder::new().delimiter(c).has_headers(false).flexible(true).from_reader(glance);
         let mut lines: Vec<csv::ByteRecord> = reader.into_byte_records().take(LINES + 1).flatten().collect();
-        if lines.len() > 1 {
+        if lines.len() > 1 && !glance.ends_with(b"\n") {
             // It may be cut short.
             lines.pop();
         }
@@ -264,7 +264,8 @@ fn guess(glance: &[u8], promised: Option<u8>) -> u8 {
 
 /// Is there a comma in some field, and does every field below the first line that has one look like a number?
 fn has_decimal_commas(lines: &[csv::ByteRecord]) -> bool {
-    let fields = lines.iter().skip(1).flat_map(|line| line.iter());
+    // The first line may be names.
+    let fields = lines.iter().skip(usize::from(lines.len() > 1)).flat_map(|line| line.iter());
     let mut with_commas = fields.filter(|field| field.contains(&b',')).peekable();
     let number = |field: &[u8]| {
         std::str::from_utf8(field)
