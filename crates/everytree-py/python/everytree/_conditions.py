@@ -97,8 +97,9 @@ def isnot(*values: Any) -> Condition:
 
 
 def likelihood(weights: Mapping[Any, float]) -> Condition:
-    """Virtual evidence: what was seen speaks for values in these proportions. Weights are likelihoods, not the probabilities that
-    are to come out; values that are not listed weigh 0.
+    """Virtual evidence: what was seen speaks for values in these proportions.
+
+    Weights are likelihoods, not the probabilities that are to come out; values that are not listed weigh 0.
 
     Examples
     --------

@@ -29,8 +29,8 @@ _COMMON = """
         Only these columns, or not these; ``*`` stands for anything, ``?`` for one character. The model remembers what was left
         out, and later tables may have it.
     other : int or dict, optional
-        Of columns of more texts than that (or by column), so many of the most frequent are told apart; all others are one state,
-        "other", and so is every label that is met later.
+        Of columns of more texts than that (or by column), so many of the most frequent are told apart; all others are one
+        state, "other", and so is every label that is met later.
     blocks : optional
         Columns modelled jointly: "auto", a pattern such as "colour_*", or a list of lists of names.
     block_states : list of int, optional

@@ -84,8 +84,8 @@ class Inference:
         missing_as_state : bool
             Score a missing cell as the state "missing", where training had missing cells in its column.
         unknown : "unobserved", "error" or "other"
-            What to do with a label that the model does not know: take the cell for missing, with a warning; refuse it; or take it
-            for the state "other", which a model has that was learned with ``other``.
+            What to do with a label that the model does not know: take the cell for missing, with a warning; refuse it; or
+            take it for the state "other", which a model has that was learned with ``other``.
         tolerance : float
             Standard error that is good enough.
         trees : int
