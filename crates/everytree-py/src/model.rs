@@ -118,7 +118,10 @@ impl Model {
         guarded(|| {
             let (model, file) = (&self.model, self.model.file());
             let variable = |variable: &Variable| {
-                let cells: Vec<String> = (0..variable.len()).map(|state| variable.cell(state)).collect();
+                // Plain numbers, however the table wrote them.
+                let mut plain = variable.clone();
+                plain.format = Default::default();
+                let cells: Vec<String> = (0..plain.len()).map(|state| plain.cell(state)).collect();
                 json!({
                     "name": variable.name, "states": variable.states, "missing": variable.missing,
                     "cells": cells,

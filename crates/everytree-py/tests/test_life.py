@@ -207,6 +207,8 @@ def test_questions_that_make_no_sense_are_named():
         everytree.ChowLiuTree().mutual_information("a", "b")
     assert model.query({"a": np.array(0)}).answers == model.query({"a": range(1)}).answers
     with pytest.raises(TypeError, match="given: a dict"):
+        model.query([1])
+    with pytest.raises(ValueError, match="an operator is needed: a=VALUE"):
         model.query(["a"])
     with pytest.raises(ValueError, match="at least one value"):
         model.query({"a": []})

@@ -59,7 +59,8 @@ def _names(option: str, names: Any, name_of: dict[Any, str]) -> list[str]:
     """Names and patterns of columns."""
     if names is None:
         return []
-    several = [names] if isinstance(names, str) or names in name_of else list(names)
+    single = isinstance(names, str) or (hashable(names) and names in name_of)
+    several = [names] if single else list(names)
     found = [name_of.get(name, name) if hashable(name) else name for name in several]
     if not all(isinstance(name, str) for name in found):
         raise ValueError(f"{option} {names!r}: names of columns, or patterns such as 'x*'")

@@ -302,9 +302,9 @@ class Values:
             if all(value.is_integer() for value in states):
                 values = [int(value) for value in values]
         else:
-            values = list(states)
+            values = list(states) + ["other"] * (kind == "others")
         known = made.originals.get(variable["name"]) if made is not None else None
-        if known and kind == "texts":
+        if known and kind in ("texts", "others"):
             values = [known.get(value, value) for value in values]
         return cls(variable["name"], values + [None] * bool(variable["missing"]), binned)
 
