@@ -59,7 +59,7 @@ pub struct Impute {
     /// What to do with a label that the model does not know: `error`, or `unobserved` (it stays as it is).
     #[arg(long, default_value = "error", value_name = "error|unobserved|other", hide_possible_values = true)]
     unknown: UnknownChoice,
-    /// What is known of missing cells (repeatable), as in `query`: only such values fill them.
+    /// Evidence about missing cells (repeatable), as in `query`: only such values fill them.
     #[arg(long, value_name = "CONDITION")]
     given: Vec<String>,
     #[command(flatten)]

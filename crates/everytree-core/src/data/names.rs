@@ -77,6 +77,8 @@ mod tests {
             ("?", "", false),
             ("", "", true),
             ("größe*", "größe_cm", true),
+            ("plain", "plainer", false),
+            ("color_*", "color_", true),
         ] {
             assert_eq!(fits(pattern, name), expected, "{pattern} {name}");
         }

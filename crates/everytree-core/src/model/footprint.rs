@@ -1,7 +1,7 @@
 //! How much memory a model takes, before it takes it.
 //!
 //! The largest terms are matrices over all states of all variables: `8 S²` bytes each, for S states in all. How many of them there
-//! are at once is what this file knows; `docs/results/memory.csv` has it beside what was measured.
+//! are at once is what this file knows; `everytree-experiments memory` puts it beside what it measures.
 
 use super::family::{ComponentShape, Trees};
 use super::{Family, MANY_VARIABLES, Pairs};

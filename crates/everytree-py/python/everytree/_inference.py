@@ -325,7 +325,7 @@ class Inference:
             The most probable way to complete a row, one at random, or each cell alone (numbers: the value nearest to the
             mean).
         given : dict or text, optional
-            What is known of missing cells, as in :meth:`query`: only such values fill them.
+            Evidence about missing cells, as in :meth:`query`: only such values fill them.
         unknown : "unobserved", "error" or "other"
             What to do with a label that the model does not know; with "unobserved" it stays as it is.
         return_probabilities : bool
