@@ -152,6 +152,39 @@ fn intervals_cover_what_they_say() {
 }
 
 /// Edges are probabilities over components: a root or a parent for everyone, or one edge less than there are blocks.
+/// The probability of evidence by completions, against enumeration: unbiased, and as far off as it says.
+#[test]
+fn completions_find_the_evidence() {
+    let (mut squares, mut sum, mut count) = (0.0, 0.0, 0.0f64);
+    for (name, model) in models() {
+        let asked = model.inference().unwrap();
+        for which in 0..4 {
+            let evidence = some_evidence(which);
+            let truth = by_force(&asked, &evidence).1.iter().sum::<f64>().ln();
+            for seed in 0..8 {
+                let effort = Effort { operations: 0.0, tolerance: Some(0.02), seed, ..Effort::default() };
+                let found = asked.log_evidence(&evidence, effort).unwrap();
+                assert!(found.standard_error < 0.05, "{name} {which}: {found:?}");
+                let off = found.value - truth;
+                if found.standard_error == 0.0 {
+                    assert!(off.abs() < 1e-9, "{name} {which}: {found:?} {truth}");
+                    continue;
+                }
+                let z = off / found.standard_error.hypot(1e-9);
+                assert!(z.abs() < 5.0, "{name} {which}: {found:?} {truth}");
+                (squares, sum, count) = (squares + z * z, sum + z, count + 1.0);
+            }
+        }
+    }
+    // Four standard errors of the mean of squares of normal numbers, and of their mean.
+    assert!(
+        count > 100.0 && squares / count < 1.0 + 4.0 * (2.0 / count).sqrt(),
+        "{} of {count}",
+        squares / count
+    );
+    assert!((sum / count).abs() < 4.0 / count.sqrt(), "{} of {count}", sum / count);
+}
+
 #[test]
 fn edges_add_up_over_components() {
     for (name, model) in models() {

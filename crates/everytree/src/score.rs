@@ -521,7 +521,9 @@ impl Chunk {
         let of_one = |(place, evidence, _): &(usize, Evidence, Vec<usize>)| {
             scoring.go_on()?;
             let row = self.first + *place as u64;
-            match inference.log_evidence(evidence, scoring.effort(row)) {
+            // What can be enumerated in little time has been.
+            let effort = infer::Effort { operations: 0.0, ..scoring.effort(row) };
+            match inference.log_evidence(evidence, effort) {
                 Err(InferError::Impossible) => Ok((*place, sure(f64::NEG_INFINITY))),
                 other => {
                     let found = other.map_err(|error| crate::Error::from(error).at(format!("row {row}")))?;

@@ -7,6 +7,7 @@ mod block_gibbs;
 mod bridge;
 mod chains;
 mod columns;
+mod completions;
 mod estimate;
 mod evidence;
 mod exact;

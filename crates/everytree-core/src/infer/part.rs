@@ -95,13 +95,15 @@ impl ComponentInference<'_> {
         }
     }
 
+    /// The logarithm of the probability of the evidence; where trees alone do not find it, `otherwise` may.
     pub(super) fn log_evidence(
         &self,
         evidence: &Evidence,
         effort: Effort<'_>,
+        otherwise: &dyn Fn() -> Result<Option<Estimate>, InferError>,
     ) -> Result<Estimate, InferError> {
         match self {
-            Self::AllTrees(density) => query::log_evidence(&**density, evidence, effort),
+            Self::AllTrees(density) => query::log_evidence_or(&**density, evidence, effort, otherwise),
             Self::OneTree(tree) => match TreePosterior::new(tree, evidence).log_evidence() {
                 f64::NEG_INFINITY => Err(InferError::Impossible),
                 value => Ok(Estimate { value, standard_error: 0.0 }),

@@ -50,6 +50,16 @@ pub fn log_evidence<D: Density + ?Sized>(
     evidence: &Evidence,
     effort: Effort<'_>,
 ) -> Result<Estimate, InferError> {
+    log_evidence_or(density, evidence, effort, &|| Ok(None))
+}
+
+/// The same; before chains are begun, `otherwise` is asked.
+pub(super) fn log_evidence_or<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    effort: Effort<'_>,
+    otherwise: &dyn Fn() -> Result<Option<Estimate>, InferError>,
+) -> Result<Estimate, InferError> {
     let question = Question::new(density, evidence, Measure::Nothing.into(), effort)?;
     if Method::within(density, evidence, effort.operations) == Method::Exact {
         return Ok(question.answer(Method::Exact)?.log_evidence);
@@ -59,7 +69,10 @@ pub fn log_evidence<D: Density + ?Sized>(
     if look.effective() >= LEAST_SHARE_ALONE * look.draws() as f64 {
         return Ok(question.carry_on(look, &proposal, effort.trees).log_mean_weight());
     }
-    question.bridge(&proposal)
+    match otherwise()? {
+        Some(found) => Ok(found),
+        None => question.bridge(&proposal),
+    }
 }
 
 /// Means of functions by a method, or by what fits.

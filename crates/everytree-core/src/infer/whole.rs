@@ -9,6 +9,7 @@
 
 use super::InferError;
 use super::columns::{a_row, best_rows as rows_of_blocks, for_the_best, of_blocks, projection};
+use super::completions;
 use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::measure::{Functions, Measure};
@@ -45,6 +46,8 @@ pub(super) struct Mixed<'a> {
 const SMALL: f64 = 1e-4;
 /// Trees of a short question.
 const SHORT: usize = 1024;
+/// Up to so many variables, completions are tried before trees alone.
+const FEW_VARIABLES: usize = 32;
 /// Shares of components among samples are found to this error of their logarithms.
 const SHARE_ERROR: f64 = 0.02;
 
@@ -58,15 +61,10 @@ impl Likelihood for Mixed<'_> {
             return part.log_p(codes, out);
         }
         let rows = out.len();
-        let mut all = vec![0.0; rows * self.parts.len()];
-        for ((part, share), logs) in
-            self.parts.iter().zip(&self.log_weights).zip(all.chunks_exact_mut(rows.max(1)))
-        {
-            part.log_p(codes, logs)?;
-            logs.iter_mut().for_each(|log| *log += share);
-        }
+        let all = self.log_p_of_parts(codes, rows)?;
         for (row, log) in out.iter_mut().enumerate() {
-            *log = log_sum(all.iter().skip(row).step_by(rows).copied());
+            let parts = all.iter().skip(row).step_by(rows);
+            *log = log_sum(parts.zip(&self.log_weights).map(|(log, share)| log + share));
         }
         Ok(())
     }
@@ -244,6 +242,20 @@ impl<'a> Inference<'a> {
 }
 
 impl Mixed<'_> {
+    /// The logarithm of `P_k(x)` of every component k and row x, one component after the other.
+    pub(super) fn log_p_of_parts(&self, codes: Codes<'_>, rows: usize) -> Result<Vec<f64>, ModelError> {
+        let mut all = vec![0.0; rows * self.parts.len()];
+        for (part, logs) in self.parts.iter().zip(all.chunks_exact_mut(rows.max(1))) {
+            part.log_p(codes, logs)?;
+        }
+        Ok(all)
+    }
+
+    /// How much each component has to do with a row, from the logarithms of its `P_k(x)`.
+    pub(super) fn responsibilities_of(&self, logs: impl Iterator<Item = f64>) -> Vec<f64> {
+        softmax(&logs.zip(&self.log_weights).map(|(log, share)| log + share).collect::<Vec<_>>())
+    }
+
     /// The logarithm of `π_k P_k(e)` of every component, as far as a pilot tells; `-inf` where nothing explains it.
     fn pilot(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Vec<f64>, InferError> {
         let operations = effort.operations / self.parts.len() as f64;
@@ -319,7 +331,7 @@ impl Mixed<'_> {
                 if weight * (1.0 - weight) * found.log_evidence.standard_error > tolerance {
                     let own = Effort { tolerance: Some(tolerance / (weight * (1.0 - weight))), ..own };
                     // One that could answer before keeps what it had if it cannot now.
-                    if let Ok(better) = part.log_evidence(evidence, own) {
+                    if let Ok(better) = part.log_evidence(evidence, own, &|| Ok(None)) {
                         found.log_evidence = better;
                     }
                 }
@@ -329,11 +341,27 @@ impl Mixed<'_> {
     }
 
     fn log_evidence(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Estimate, InferError> {
+        let by_completions = || match (effort.tolerance, self.completions_pay(evidence, effort)) {
+            (Some(tolerance), true) => completions::log_evidence(self, evidence, tolerance, effort.seed),
+            _ => Ok(None),
+        };
+        // A completion costs as much as many trees where there are many variables.
+        let many = evidence.variables() > FEW_VARIABLES;
+        if !many && let Some(found) = by_completions()? {
+            return Ok(found);
+        }
         if let [part] = &self.parts[..] {
-            return part.log_evidence(evidence, effort);
+            let by_completions: &dyn Fn() -> _ = if many { &by_completions } else { &|| Ok(None) };
+            return part.log_evidence(evidence, effort, by_completions);
         }
         let parts = self.log_evidences(evidence, effort)?;
         Ok(total(&parts.into_iter().flatten().collect::<Vec<_>>()))
+    }
+
+    /// Are there too many completions to look at all of them, and is no tree enough?
+    fn completions_pay(&self, evidence: &Evidence, effort: Effort<'_>) -> bool {
+        let all_trees = |part: &ComponentInference<'_>| matches!(part, ComponentInference::AllTrees(_));
+        self.parts.iter().any(all_trees) && Method::affordable(evidence, effort.operations) != Method::Exact
     }
 
     /// `log π_k P_k(e)` of every component; none of those that do not explain the evidence.
@@ -347,7 +375,7 @@ impl Mixed<'_> {
         for ((part, share), own) in
             self.parts.iter().zip(&self.log_weights).zip(self.efforts(evidence, effort)?)
         {
-            found.push(match own.map(|own| part.log_evidence(evidence, own)) {
+            found.push(match own.map(|own| part.log_evidence(evidence, own, &|| Ok(None))) {
                 Some(Ok(log)) => Some(Estimate { value: log.value + share, ..log }),
                 Some(Err(error @ (InferError::Impossible | InferError::Unexplained { .. }))) => {
                     refused = error;

@@ -66,6 +66,18 @@ impl TreeTables {
         &row[self.offsets[v]..self.offsets[v + 1]]
     }
 
+    /// `P(x_v = b | x_u = a)` by the places of the two states among all states.
+    #[inline]
+    pub(crate) fn given_at(&self, parent: usize, child: usize) -> f64 {
+        self.conditionals[parent * self.roots.len() + child]
+    }
+
+    /// `P_v(b)` of v as a root, by the place of the state among all states.
+    #[inline]
+    pub(crate) fn root_at(&self, place: usize) -> f64 {
+        self.roots[place]
+    }
+
     /// `P_v(·)` of v as a root.
     #[inline]
     pub fn root(&self, v: usize) -> &[f64] {
