@@ -85,12 +85,12 @@ impl Footprint {
                 (answers + pairs, answers + pairs, answers, answers, 2.2 * own * components + seen)
             }
             Trees::OneLatent => {
-                let hidden = shape.hidden.unwrap_or(1);
-                let most = states.iter().copied().max().unwrap_or(1);
-                // Clusters of rows that the hidden states stand for at the beginning have counts of their own.
-                let groups = if hidden >= most { hidden / most } else { hidden }.max(1) as f64;
-                let answers = 3.0 * own * components;
-                let learning = (copies + own) * components + (1.0 + groups) * seen;
+                // Tables as they are, and two copies as products of matrices need them.
+                let answers = 5.0 * own * components;
+                // Messages of the rows of a batch.
+                let hidden = shape.hidden.unwrap_or(1).next_multiple_of(8) as f64;
+                let kept = (3.0 * 8.0 * n * hidden * (batch as f64).min(512.0)).min((1u64 << 26) as f64);
+                let learning = (copies + 5.0 * own + kept) * components + seen;
                 (answers + pairs, answers + pairs, answers, answers, learning)
             }
         };

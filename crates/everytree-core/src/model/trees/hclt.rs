@@ -5,9 +5,10 @@ use super::{OneTree, TableCounts, TreeModel, best_tree};
 use crate::data::Codes;
 use crate::model::family::{ComponentShape, FamilySpec, Initialisation, Preset, Trees};
 use crate::model::settings::{AUTO, HowMany};
-use crate::model::{ModelError, Optimiser, PairCounts, Regularisation, Settings, clusters};
-use crate::util::stream;
+use crate::model::{ModelError, Optimiser, Regularisation, Settings, clusters};
+use crate::util::{Stop, stream};
 use rand::RngExt;
+use rayon::prelude::*;
 use std::borrow::Cow;
 
 /// Most states of a latent variable.
@@ -79,13 +80,11 @@ impl OneTree for Hclt {
         let told = hidden >= most;
         let groups = if told { hidden / most } else { hidden }.max(1);
         let responsibilities = clusters(data, states, groups, seed, from.stop);
-        let counts: Vec<PairCounts> = (0..groups)
-            .map(|g| {
-                let own = responsibilities.iter().skip(g).step_by(groups);
-                let weights: Vec<f64> = own.zip(weights).map(|(part, weight)| part * weight).collect();
-                PairCounts::until(states, &data.table, &weights, from.stop)
-            })
-            .collect();
+        let rows: Vec<f64> = {
+            let weights = weights.iter().flat_map(|weight| std::iter::repeat_n(*weight, groups));
+            responsibilities.iter().zip(weights).map(|(part, weight)| part * weight).collect()
+        };
+        let counts = EdgeCounts::until(states, &parents, data.table.codes(), &rows, from.stop);
         // What a state of the hidden variable of v stands for: a cluster, and a state of v.
         let meaning = |v: usize, a: usize| match told {
             true if a < groups * states[v] => Some((a / states[v], Some(a % states[v]))),
@@ -93,14 +92,11 @@ impl OneTree for Hclt {
             true => None,
         };
         let smooth = pseudocount.max(1.0);
-        let of_groups = |table: &dyn Fn(&PairCounts, usize) -> Vec<f64>| -> Vec<Vec<Vec<f64>>> {
-            counts.iter().map(|counts| (0..n).map(|v| table(counts, v)).collect()).collect()
+        let of_groups = |table: &dyn Fn(usize, usize) -> Vec<f64>| -> Vec<Vec<Vec<f64>>> {
+            (0..groups).map(|group| (0..n).map(|v| table(group, v)).collect()).collect()
         };
-        let margins = of_groups(&|counts, v| best_tree::margin(counts, v, smooth));
-        let conditionals = of_groups(&|counts, v| match parents[v] == v {
-            true => Vec::new(),
-            false => best_tree::conditional(counts, v, parents[v], smooth),
-        });
+        let margins = of_groups(&|group, v| counts.margin(group, v, smooth));
+        let conditionals = of_groups(&|group, v| counts.conditional(group, v, smooth));
         // How probable such a state is, given what its parent stands for.
         let follows = |v: usize, parent: Option<(usize, Option<usize>)>, b: usize| {
             let Some((group, own)) = meaning(v, b) else { return 0.0 };
@@ -109,7 +105,7 @@ impl OneTree for Hclt {
                 (Some((_, Some(a))), Some(b)) => conditionals[group][v][a * states[v] + b],
                 (Some(_), _) => 1.0,
                 (None, own) => {
-                    let share = (counts[group].total() + 1.0) / (overall.total() + groups as f64);
+                    let share = (counts.totals[group] + 1.0) / (overall.total() + groups as f64);
                     share * own.map_or(1.0, |b| margins[group][v][b])
                 }
             }
@@ -182,6 +178,71 @@ impl OneTree for Hclt {
 
     fn fit_counts(&mut self, stats: &TableCounts, _: Option<&TableCounts>, by: &Regularisation) {
         self.0.maximise(&stats.tables, None, by);
+    }
+}
+
+/// How often states of variables and of their parents in a tree come together, in groups of rows.
+struct EdgeCounts {
+    /// `[v][group][a][b]`, a the state of the parent; of a root there is one line.
+    tables: Vec<Vec<f64>>,
+    /// Weight of each group.
+    totals: Vec<f64>,
+    states: Vec<usize>,
+}
+
+/// Cells that are counted between two looks at the clock.
+const CELLS_AT_ONCE: usize = 1 << 24;
+
+impl EdgeCounts {
+    /// Of rows with a weight for every group, group by group; of some of them where `stop` asks for an end.
+    fn until(states: &[usize], parents: &[usize], codes: Codes<'_>, weights: &[f64], stop: Stop<'_>) -> Self {
+        let groups = weights.len() / codes.rows().max(1);
+        let lines = |v: usize| if parents[v] == v { 1 } else { states[parents[v]] };
+        let mut tables: Vec<Vec<f64>> =
+            (0..states.len()).map(|v| vec![0.0; groups * lines(v) * states[v]]).collect();
+        let mut totals = vec![0.0; groups];
+        let some = (CELLS_AT_ONCE / (groups * states.len()).max(1)).max(1);
+        for start in (0..codes.rows()).step_by(some) {
+            if start > 0 && stop() {
+                break;
+            }
+            let rows = start..(start + some).min(codes.rows());
+            tables.par_iter_mut().enumerate().for_each(|(v, table)| {
+                let (lines, count) = (lines(v), states[v]);
+                for row in rows.clone() {
+                    let line = if parents[v] == v { 0 } else { codes.get(row, parents[v]) };
+                    let places = (line * count + codes.get(row, v)..).step_by(lines * count);
+                    let weights = &weights[row * groups..][..groups];
+                    weights.iter().zip(places).for_each(|(weight, place)| table[place] += weight);
+                }
+            });
+            for row in rows {
+                totals.iter_mut().zip(&weights[row * groups..]).for_each(|(total, weight)| *total += weight);
+            }
+        }
+        Self { tables, totals, states: states.to_vec() }
+    }
+
+    fn of(&self, group: usize, v: usize) -> &[f64] {
+        let size = self.tables[v].len() / self.totals.len();
+        &self.tables[v][group * size..][..size]
+    }
+
+    /// The distribution of v, smoothed by a pseudocount.
+    fn margin(&self, group: usize, v: usize, pseudocount: f64) -> Vec<f64> {
+        let mut counts = vec![pseudocount / self.states[v] as f64; self.states[v]];
+        for line in self.of(group, v).chunks_exact(self.states[v]) {
+            counts.iter_mut().zip(line).for_each(|(sum, count)| *sum += count);
+        }
+        normalised(counts)
+    }
+
+    /// `P(x_v = b | x_u = a)` for the parent u, a line for every a, smoothed by a pseudocount for the pair.
+    fn conditional(&self, group: usize, v: usize, pseudocount: f64) -> Vec<f64> {
+        let table = self.of(group, v);
+        let even = pseudocount / table.len() as f64;
+        let lines = table.chunks_exact(self.states[v]);
+        lines.flat_map(|line| normalised(line.iter().map(|count| count + even).collect())).collect()
     }
 }
 

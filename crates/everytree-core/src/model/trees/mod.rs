@@ -114,7 +114,7 @@ impl<T: OneTree> Learnable for T {
     }
 
     fn refresh<B: Backend>(&self, _: &B, ready: &mut TreeModel) -> Result<(), ModelError> {
-        *ready = TreeModel::new(self.parameters())?;
+        *ready = TreeModel::after(self.parameters(), Some(ready))?;
         Ok(())
     }
 

@@ -1,11 +1,10 @@
 //! A distribution that is one tree, ready to be computed: the tree and the probabilities of its tables.
 
-use super::latent::Chunks;
+use super::latent::Latent;
 use super::parameters::{Layout, TreeParameters, edges};
 use crate::data::{Codes, CodesError};
 use crate::model::{EdgeTables, ModelError};
 use crate::spanning::RootedForest;
-use crate::util::log_sum;
 use rayon::prelude::*;
 
 /// Rows of one task.
@@ -21,22 +20,37 @@ pub struct TreeModel {
     pub(super) p: Vec<f64>,
     /// Logarithms of them, where nothing is latent.
     log_p: Vec<f64>,
+    /// The tables as products need them, where something is.
+    latent: Option<Latent>,
 }
 
 impl TreeModel {
     pub(super) fn new(parameters: &TreeParameters) -> Result<Self, ModelError> {
+        Self::after(parameters, None)
+    }
+
+    /// The same, working in the room of one before it.
+    pub(super) fn after(parameters: &TreeParameters, before: Option<&Self>) -> Result<Self, ModelError> {
         parameters.check()?;
         let layout = parameters.layout.clone();
         let mut p = parameters.logits.clone();
+        let mut rest = &mut p[..];
+        let mut tables = Vec::with_capacity(layout.variables());
         for v in 0..layout.variables() {
-            for line in p[layout.tables[v]..layout.tables[v + 1]].chunks_exact_mut(layout.states[v]) {
-                let sum = log_sum(line.iter().copied());
-                line.iter_mut().for_each(|logit| *logit = (*logit - sum).exp());
-            }
+            let (own, others) = rest.split_at_mut(layout.tables[v + 1] - layout.tables[v]);
+            tables.push((own, layout.states[v]));
+            rest = others;
         }
-        let latent = layout.observed < layout.variables();
-        let log_p = if latent { Vec::new() } else { p.iter().map(|p| p.ln()).collect() };
-        Ok(Self { tree: parameters.forest()?, layout, p, log_p })
+        tables.into_par_iter().for_each(|(table, states)| {
+            table.chunks_exact_mut(states).for_each(normalise);
+        });
+        let tree = parameters.forest()?;
+        let latent = (layout.observed < layout.variables()).then(|| {
+            let spaces = before.and_then(|before| before.latent.as_ref()).map(Latent::spaces);
+            Latent::new(&layout, &tree, &p, spaces)
+        });
+        let log_p = if latent.is_some() { Vec::new() } else { p.iter().map(|p| p.ln()).collect() };
+        Ok(Self { tree, layout, p, log_p, latent })
     }
 
     /// A tree of observed variables with these parents (a root is its own); `line(v, a)` is the distribution of v given state
@@ -93,8 +107,8 @@ impl TreeModel {
     pub(crate) fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), CodesError> {
         let layout = &self.layout;
         codes.check(&layout.offsets[..=layout.observed])?;
-        if self.has_latent() {
-            Chunks::new(self).log_p(codes, out);
+        if let Some(latent) = &self.latent {
+            latent.log_p(layout, codes, out);
             return Ok(());
         }
         out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
@@ -113,8 +127,8 @@ impl TreeModel {
     /// Adds the expected counts of every table, each row with its weight.
     pub(super) fn count(&self, codes: Codes<'_>, weights: &[f64], counts: &mut [f64]) {
         let layout = &self.layout;
-        if self.has_latent() {
-            return Chunks::new(self).count(codes, weights, counts);
+        if let Some(latent) = &self.latent {
+            return latent.count(layout, codes, weights, counts);
         }
         for (v, &u) in self.tree.parents().iter().enumerate() {
             let counts = &mut counts[layout.tables[v]..layout.tables[v + 1]];
@@ -124,6 +138,14 @@ impl TreeModel {
             }
         }
     }
+}
+
+/// Logits to probabilities.
+fn normalise(line: &mut [f64]) {
+    let most = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    line.iter_mut().for_each(|logit| *logit = (*logit - most).exp());
+    let inverse = 1.0 / line.iter().sum::<f64>();
+    line.iter_mut().for_each(|p| *p *= inverse);
 }
 
 impl EdgeTables for TreeModel {

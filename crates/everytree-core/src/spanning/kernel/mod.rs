@@ -10,10 +10,10 @@
 pub(crate) mod block;
 mod compiled;
 mod directed;
-mod field;
+pub(crate) mod field;
 pub(crate) mod interleave;
 pub(crate) mod level;
-mod product;
+pub(crate) mod product;
 pub(crate) mod real;
 mod undirected;
 
