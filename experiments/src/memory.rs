@@ -66,7 +66,7 @@ impl Memory {
                 let model = self.folder.join(format!("{columns}x{states}-{name}.everytree"));
                 let mut fit =
                     vec!["fit", path(&train)?, "--family", name, "--max-states", "5000", "--device", "cpu"];
-                fit.extend(["--epochs", "1", "--timeout", "120s", "--quiet", "--out", path(&model)?]);
+                fit.extend(["--epochs", "1", "--timeout", "600s", "--quiet", "--out", path(&model)?]);
                 if family == Family::Hclt {
                     fit.extend(["--hidden", "4"]);
                 }

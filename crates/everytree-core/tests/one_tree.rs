@@ -364,6 +364,55 @@ fn long_chains_and_large_stars_do_not_underflow() {
     }
 }
 
+/// Messages in single precision give what those in double give; where tables are so sharp that single precision has no numbers so
+/// small, digits are lost, but no row becomes impossible. Rows that are more than a panel, or more than are kept, count like
+/// others.
+#[test]
+fn single_precision_is_as_good_and_gives_way_where_it_is_not() {
+    let states = vec![2; 40];
+    let mut rng = Pcg64::seed_from_u64(3);
+    for (hidden, sharpness) in [(3, 1.0), (20, 5.0), (5, 60.0)] {
+        let mut model = Family::Hclt.random(&states, &shape(hidden), 7).unwrap();
+        model.slices_mut().into_iter().flatten().for_each(|logit| *logit *= sharpness);
+        for rows in [1, 33, 600] {
+            let cells: Vec<u16> = (0..rows * 40).map(|_| u16::from(rng.random_bool(0.5))).collect();
+            let weights: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..3.0)).collect();
+            let codes = Codes::new(&cells, 40).unwrap();
+            let (exact, exact_slopes) = learned(&model, &Cpu::<f64>::new(), codes, &weights);
+            let (single, slopes) = learned(&model, &Cpu::<f32>::new(), codes, &weights);
+            if sharpness > 10.0 {
+                assert!(single.iter().all(|log| log.is_finite()));
+                assert!(slopes.iter().all(|slope| slope.is_finite()));
+                continue;
+            }
+            for (log, exact) in single.iter().zip(&exact) {
+                assert!((log / exact - 1.0).abs() < 1e-5, "{hidden} {sharpness}: {log} {exact}");
+            }
+            let most = exact_slopes.iter().fold(0.0f64, |most, slope| most.max(slope.abs()));
+            for (slope, exact) in slopes.iter().zip(&exact_slopes) {
+                assert!((slope - exact).abs() < 1e-4 * most, "{hidden} {sharpness}: {slope} {exact}");
+            }
+        }
+    }
+}
+
+/// Likelihoods of rows, and derivatives.
+fn learned<T: everytree_core::forest::Precision>(
+    model: &Component,
+    cpu: &Cpu<T>,
+    codes: Codes<'_>,
+    weights: &[f64],
+) -> (Vec<f64>, Vec<f64>) {
+    let mut ready = model.ready(cpu).unwrap();
+    let mut logs = vec![0.0; weights.len()];
+    model.log_likelihood(cpu, &mut ready, codes, &mut logs).unwrap();
+    let mut stats = model.stats(&ready);
+    model.accumulate(cpu, &mut ready, codes, weights, &mut stats).unwrap();
+    let mut gradient = vec![0.0; model.size()];
+    model.gradient::<Cpu<T>>(&ready, &stats, &mut gradient);
+    (logs, gradient)
+}
+
 #[test]
 fn trees_that_are_none_are_refused() {
     let good = random(Family::ChowLiu, 0, 1);

@@ -170,6 +170,7 @@ fn device(error: CudaError) -> ForestError {
 }
 
 impl<T: CudaReal> Backend for Cuda<T> {
+    const SINGLE: bool = size_of::<T>() == size_of::<f32>();
     type Prepared = Prepared<T>;
     type Trace = Trace<T>;
 

@@ -5,6 +5,9 @@ use crate::data::Codes;
 
 /// A backend that sums forests over rows of codes.
 pub trait Backend: Sync {
+    /// Does it compute in single precision?
+    const SINGLE: bool = false;
+
     /// Tables as this backend wants them: made once per change of the parameters.
     type Prepared: Send + Sync;
     /// What is remembered of a chunk between forward and backward. Reusable: a trace keeps its memory.

@@ -171,6 +171,7 @@ struct Share<T> {
 }
 
 impl<T: Precision> Backend for Cpu<T> {
+    const SINGLE: bool = size_of::<T>() == size_of::<f32>();
     type Prepared = Prepared<T>;
     type Trace = Trace<T>;
 

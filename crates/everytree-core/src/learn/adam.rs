@@ -51,7 +51,17 @@ impl Adam {
                 .zip(own_gradient.par_chunks(CHUNK))
                 .zip(own_means.par_chunks_mut(CHUNK).zip(own_squares.par_chunks_mut(CHUNK)))
                 .for_each(|((parameters, gradient), (means, squares))| {
-                    parameters.iter_mut().zip(gradient).zip(means.iter_mut().zip(squares)).for_each(step);
+                    // With the widest registers there are; the numbers are the same.
+                    pulp::Arch::new().dispatch(
+                        #[inline(always)]
+                        || {
+                            parameters
+                                .iter_mut()
+                                .zip(gradient)
+                                .zip(means.iter_mut().zip(squares))
+                                .for_each(step)
+                        },
+                    );
                 });
         }
     }

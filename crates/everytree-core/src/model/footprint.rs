@@ -23,8 +23,11 @@ pub struct Footprint {
     pub learning: u64,
 }
 
-/// What a program has without any model.
+/// What a program has without any model, and what it knows of each column: names, labels, cells of rows that come or go.
 const BASE: f64 = 10e6;
+const OF_COLUMN: f64 = 1200.0;
+/// Of each column, cells of rows that are drawn.
+const DRAWN: f64 = 1300.0;
 /// What the allocator and small things add.
 const SLACK: f64 = 1.1;
 
@@ -66,7 +69,7 @@ impl Footprint {
                     .map(|tables| (tables * square + (12.0 + 12.0 * filled) * edges) * components);
                 let answers = answers * square * components + 6.0 * edges * components;
                 // What every thread works with: sixteen rows in f32, or eight in f64, and as much again; larger rows one by one.
-                let spaces = threads * if states.len() <= 256 { 18.0 } else { 4.0 } * edges;
+                let spaces = threads * if states.len() <= 256 { 18.0 } else { 2.0 } * edges;
                 // Rates, prepared rates in f32, counts; for validation rates and prepared rates in f64; sums of two chunks a
                 // thread, in f32. What is prepared is filled everywhere.
                 let ready = components * (3.0 * filled + 0.5 + 1.0) * square;
@@ -87,19 +90,20 @@ impl Footprint {
             Trees::OneLatent => {
                 // Tables as they are, and two copies as products of matrices need them.
                 let answers = 5.0 * own * components;
-                // Messages of the rows of a batch.
-                let hidden = shape.hidden.unwrap_or(1).next_multiple_of(8) as f64;
-                let kept = (3.0 * 8.0 * n * hidden * (batch as f64).min(512.0)).min((1u64 << 26) as f64);
-                let learning = (copies + 5.0 * own + kept) * components + seen;
-                (answers + pairs, answers + pairs, answers, answers, learning)
+                // Messages of a panel of rows; and of the rows of a batch, three lists in f32.
+                let columns = shape.hidden.unwrap_or(1).next_multiple_of(16) as f64;
+                let panel = 8.0 * 32.0 * n * columns;
+                let kept = (4.0 * n * columns * (batch as f64).min(512.0)).min((1u64 << 24) as f64);
+                let learning = (copies + 5.0 * own + 3.0 * kept) * components + seen;
+                (answers + pairs, answers + pairs, answers, answers + panel, learning)
             }
         };
-        let bytes = |beside: f64| (SLACK * (model + beside) + BASE) as u64;
+        let bytes = |beside: f64| (SLACK * (model + beside) + BASE + OF_COLUMN * n) as u64;
         Self {
             model: bytes(0.0),
             looking: bytes(looking),
             finding: bytes(finding),
-            answers: bytes(answers),
+            answers: bytes(answers + DRAWN * n),
             scoring: bytes(scoring),
             learning: bytes(learning),
         }

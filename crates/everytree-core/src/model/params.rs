@@ -7,6 +7,7 @@ use super::ModelError;
 pub const MOST_PARAMETER: f64 = 1e5;
 
 /// A parameter within [`MOST_PARAMETER`]. What is no number stays so, and is an error elsewhere.
+#[inline(always)]
 pub(crate) fn within_range(parameter: f64) -> f64 {
     if parameter.is_finite() { parameter.clamp(-MOST_PARAMETER, MOST_PARAMETER) } else { parameter }
 }

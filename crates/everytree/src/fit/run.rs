@@ -12,7 +12,7 @@ use everytree_core::learn::{
     SearchObserver, SourceError, Trial, TrialResult, completed, edge_posteriors_until, evaluate_observed,
     evaluate_until,
 };
-use everytree_core::model::{Component, HowMany, Mixture, Model, ParamsView, Settings};
+use everytree_core::model::{Component, HowMany, Mixture, Model, ParamsView, Settings, Trees};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -265,8 +265,11 @@ impl Learned {
                 Some(posteriors)
             }
         };
-        // Trees are learned in f64, whatever was asked for.
-        let precision = if self.model.is_of_trees() { Precision::F64 } else { how.precision };
+        // What is counted, not computed, is counted in f64, whatever was asked for.
+        let precision = match self.model.family().spec().trees {
+            Trees::One => Precision::F64,
+            _ => how.precision,
+        };
         Ok(ModelFile {
             model: self.model.clone(),
             schema: (**train.schema()).clone(),

@@ -97,9 +97,15 @@ impl OneTree for ChowLiu {
         TreeCounts { pairs: PairCounts::none(&self.0.layout.states), total: 0.0 }
     }
 
-    fn add(_: &TreeModel, codes: Codes<'_>, weights: &[f64], stats: &mut TreeCounts) {
+    fn add(
+        _: &mut TreeModel,
+        codes: Codes<'_>,
+        weights: &[f64],
+        stats: &mut TreeCounts,
+    ) -> Result<(), ModelError> {
         stats.pairs.add(codes, weights);
         stats.total += weights.iter().sum::<f64>();
+        Ok(())
     }
 
     fn total(stats: &TreeCounts) -> f64 {

@@ -164,8 +164,13 @@ impl OneTree for Hclt {
         TableCounts::none(&self.0)
     }
 
-    fn add(tree: &TreeModel, codes: Codes<'_>, weights: &[f64], stats: &mut TableCounts) {
-        stats.add(tree, codes, weights);
+    fn add(
+        tree: &mut TreeModel,
+        codes: Codes<'_>,
+        weights: &[f64],
+        stats: &mut TableCounts,
+    ) -> Result<(), ModelError> {
+        stats.add(tree, codes, weights)
     }
 
     fn total(stats: &TableCounts) -> f64 {

@@ -78,7 +78,12 @@ pub trait OneTree: Clone + Send + Sync {
     fn no_stats(&self) -> Self::Stats;
 
     /// Adds up what rows say, each with its weight.
-    fn add(tree: &TreeModel, codes: Codes<'_>, weights: &[f64], stats: &mut Self::Stats);
+    fn add(
+        tree: &mut TreeModel,
+        codes: Codes<'_>,
+        weights: &[f64],
+        stats: &mut Self::Stats,
+    ) -> Result<(), ModelError>;
 
     /// What all rows weigh.
     fn total(stats: &Self::Stats) -> f64;
@@ -110,11 +115,11 @@ impl<T: OneTree> Learnable for T {
     }
 
     fn ready<B: Backend>(&self, _: &B) -> Result<TreeModel, ModelError> {
-        TreeModel::new(self.parameters())
+        TreeModel::after(self.parameters(), B::SINGLE, None)
     }
 
     fn refresh<B: Backend>(&self, _: &B, ready: &mut TreeModel) -> Result<(), ModelError> {
-        *ready = TreeModel::after(self.parameters(), Some(ready))?;
+        *ready = TreeModel::after(self.parameters(), B::SINGLE, Some(ready))?;
         Ok(())
     }
 
@@ -125,7 +130,7 @@ impl<T: OneTree> Learnable for T {
         codes: Codes<'_>,
         out: &mut [f64],
     ) -> Result<(), ModelError> {
-        Ok(ready.log_p(codes, out)?)
+        Ok(ready.log_p_kept(codes, out)?)
     }
 
     fn stats<B: Backend>(&self, _: &TreeModel) -> Self::Stats {
@@ -140,8 +145,7 @@ impl<T: OneTree> Learnable for T {
         weights: &[f64],
         stats: &mut Self::Stats,
     ) -> Result<(), ModelError> {
-        T::add(ready, codes, weights, stats);
-        Ok(())
+        T::add(ready, codes, weights, stats)
     }
 
     fn gradient<B: Backend>(&self, ready: &TreeModel, stats: &Self::Stats, gradient: &mut [f64]) {
@@ -257,9 +261,10 @@ impl TableCounts {
         Self { tables: vec![0.0; parameters.layout.size()], total: 0.0 }
     }
 
-    fn add(&mut self, tree: &TreeModel, codes: Codes<'_>, weights: &[f64]) {
-        tree.count(codes, weights, &mut self.tables);
+    fn add(&mut self, tree: &mut TreeModel, codes: Codes<'_>, weights: &[f64]) -> Result<(), ModelError> {
+        tree.count(codes, weights, &mut self.tables)?;
         self.total += weights.iter().sum::<f64>();
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use crate::forest::Tables;
 use crate::model::{ModelError, ParamsView, Regularisation, UnseenStates};
 use crate::spanning::RootedForest;
 use crate::util::{log_sum, offsets};
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// No probability comes out of counts below this.
@@ -45,6 +46,18 @@ impl Layout {
     /// Numbers of all tables.
     pub fn size(&self) -> usize {
         self.tables[self.variables()]
+    }
+
+    /// Numbers of all tables, table by table.
+    pub fn split<'n>(&self, numbers: &'n mut [f64]) -> Vec<&'n mut [f64]> {
+        let mut rest = numbers;
+        let mut tables = Vec::with_capacity(self.variables());
+        for ends in self.tables.windows(2) {
+            let (own, others) = rest.split_at_mut(ends[1] - ends[0]);
+            tables.push(own);
+            rest = others;
+        }
+        tables
     }
 
     /// The logits of one line of the table of a variable.
@@ -136,15 +149,15 @@ impl TreeParameters {
 
     /// The derivatives of `Σ weight · log p(row)` by the logits, from expected counts and the probabilities of the tables.
     pub fn gradient(&self, counts: &[f64], p: &[f64], gradient: &mut [f64]) {
-        for v in 0..self.layout.variables() {
-            let (place, states) = (self.layout.tables[v]..self.layout.tables[v + 1], self.layout.states[v]);
-            let lines = gradient[place.clone()].chunks_exact_mut(states);
-            let known = counts[place.clone()].chunks_exact(states);
-            for ((to, counts), p) in lines.zip(known).zip(p[place].chunks_exact(states)) {
+        let tables = self.layout.split(gradient).into_par_iter();
+        tables.zip(&self.layout.states).zip(&self.layout.tables).for_each(|((gradient, &states), &first)| {
+            let lines = gradient.chunks_exact_mut(states);
+            let known = counts[first..].chunks_exact(states);
+            for ((to, counts), p) in lines.zip(known).zip(p[first..].chunks_exact(states)) {
                 let sum: f64 = counts.iter().sum();
                 to.iter_mut().zip(counts).zip(p).for_each(|((to, count), p)| *to = count - sum * p);
             }
-        }
+        });
     }
 
     pub fn regularise(&self, by: &Regularisation, share: f64, gradient: &mut [f64]) {

@@ -1,6 +1,6 @@
 //! A distribution that is one tree, ready to be computed: the tree and the probabilities of its tables.
 
-use super::latent::Latent;
+use super::latent::{Latent, Messages, Precise, SomeRows};
 use super::parameters::{Layout, TreeParameters, edges};
 use crate::data::{Codes, CodesError};
 use crate::model::{EdgeTables, ModelError};
@@ -21,33 +21,30 @@ pub struct TreeModel {
     /// Logarithms of them, where nothing is latent.
     log_p: Vec<f64>,
     /// The tables as products need them, where something is.
-    latent: Option<Latent>,
+    latent: Option<Precise>,
 }
 
 impl TreeModel {
     pub(super) fn new(parameters: &TreeParameters) -> Result<Self, ModelError> {
-        Self::after(parameters, None)
+        Self::after(parameters, false, None)
     }
 
-    /// The same, working in the room of one before it.
-    pub(super) fn after(parameters: &TreeParameters, before: Option<&Self>) -> Result<Self, ModelError> {
+    /// The same, for messages in single precision if told so, in the room of one before it.
+    pub(super) fn after(
+        parameters: &TreeParameters,
+        single: bool,
+        before: Option<&mut Self>,
+    ) -> Result<Self, ModelError> {
         parameters.check()?;
         let layout = parameters.layout.clone();
         let mut p = parameters.logits.clone();
-        let mut rest = &mut p[..];
-        let mut tables = Vec::with_capacity(layout.variables());
-        for v in 0..layout.variables() {
-            let (own, others) = rest.split_at_mut(layout.tables[v + 1] - layout.tables[v]);
-            tables.push((own, layout.states[v]));
-            rest = others;
-        }
-        tables.into_par_iter().for_each(|(table, states)| {
+        layout.split(&mut p).into_par_iter().zip(&layout.states).for_each(|(table, &states)| {
             table.chunks_exact_mut(states).for_each(normalise);
         });
         let tree = parameters.forest()?;
         let latent = (layout.observed < layout.variables()).then(|| {
-            let spaces = before.and_then(|before| before.latent.as_ref()).map(Latent::spaces);
-            Latent::new(&layout, &tree, &p, spaces)
+            let before = before.and_then(|before| before.latent.as_mut());
+            Precise::new(&layout, &tree, &p, single, before)
         });
         let log_p = if latent.is_some() { Vec::new() } else { p.iter().map(|p| p.ln()).collect() };
         Ok(Self { tree, layout, p, log_p, latent })
@@ -107,9 +104,16 @@ impl TreeModel {
     pub(crate) fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), CodesError> {
         let layout = &self.layout;
         codes.check(&layout.offsets[..=layout.observed])?;
-        if let Some(latent) = &self.latent {
-            latent.log_p(layout, codes, out);
-            return Ok(());
+        match &self.latent {
+            Some(Precise::Double(latent, _)) => {
+                latent.log_p(layout, codes, out);
+                return Ok(());
+            }
+            Some(Precise::Single(latent, _)) => {
+                latent.log_p(layout, codes, out);
+                return self.again(codes, out);
+            }
+            None => {}
         }
         out.par_chunks_mut(CHUNK).enumerate().for_each(|(chunk, out)| {
             for (row, log) in out.iter_mut().enumerate() {
@@ -124,11 +128,63 @@ impl TreeModel {
         Ok(())
     }
 
-    /// Adds the expected counts of every table, each row with its weight.
-    pub(super) fn count(&self, codes: Codes<'_>, weights: &[f64], counts: &mut [f64]) {
+    /// The same, and what [`TreeModel::count`] would compute again is kept.
+    pub(super) fn log_p_kept(&mut self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), CodesError> {
+        codes.check(&self.layout.offsets[..=self.layout.observed])?;
+        match &mut self.latent {
+            Some(Precise::Double(latent, messages)) => {
+                latent.log_p_kept(&self.layout, codes, messages, out);
+                Ok(())
+            }
+            Some(Precise::Single(latent, messages)) => {
+                latent.log_p_kept(&self.layout, codes, messages, out);
+                self.again(codes, out)
+            }
+            None => self.log_p(codes, out),
+        }
+    }
+
+    fn in_double(&self) -> Latent<f64> {
+        Latent::new(&self.layout, &self.tree, &self.p)
+    }
+
+    /// Rows that are impossible in single precision, in double.
+    fn again(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), CodesError> {
+        let lost: Vec<usize> = (0..out.len()).filter(|&row| out[row] == f64::NEG_INFINITY).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let rows = SomeRows::new(codes, &lost);
+        let mut logs = vec![0.0; lost.len()];
+        self.in_double().log_p(&self.layout, rows.codes()?, &mut logs);
+        lost.into_iter().zip(logs).for_each(|(row, log)| out[row] = log);
+        Ok(())
+    }
+
+    /// Adds the expected counts of every table, each row with its weight; of the rows of the last [`TreeModel::log_p_kept`].
+    pub(super) fn count(
+        &mut self,
+        codes: Codes<'_>,
+        weights: &[f64],
+        counts: &mut [f64],
+    ) -> Result<(), CodesError> {
         let layout = &self.layout;
-        if let Some(latent) = &self.latent {
-            return latent.count(layout, codes, weights, counts);
+        match &mut self.latent {
+            Some(Precise::Double(latent, messages)) => {
+                latent.count(layout, codes, weights, messages, counts);
+                return Ok(());
+            }
+            Some(Precise::Single(latent, messages)) => {
+                let lost = latent.count(layout, codes, weights, messages, counts);
+                if !lost.is_empty() {
+                    let rows = SomeRows::new(codes, &lost);
+                    let weights: Vec<f64> = lost.iter().map(|&row| weights[row]).collect();
+                    let messages = &mut Messages::default();
+                    self.in_double().count(layout, rows.codes()?, &weights, messages, counts);
+                }
+                return Ok(());
+            }
+            None => {}
         }
         for (v, &u) in self.tree.parents().iter().enumerate() {
             let counts = &mut counts[layout.tables[v]..layout.tables[v + 1]];
@@ -137,6 +193,7 @@ impl TreeModel {
                 counts[line * layout.states[v] + codes.get(row, v)] += weight;
             }
         }
+        Ok(())
     }
 }
 
