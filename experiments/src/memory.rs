@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree_core::file::ModelFile;
-use everytree_core::model::{ComponentShape, Family, Footprint, Pairs, footprint_of_rows};
+use everytree_core::model::{ComponentShape, Family, Footprint, Pairs, Trees, footprint_of_rows};
 use nix::sys::resource::{UsageWho, getrusage};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -39,6 +39,9 @@ pub struct Memory {
     /// Only shapes of so many columns.
     #[arg(long)]
     columns: Option<usize>,
+    /// Only this family.
+    #[arg(long)]
+    family: Option<String>,
 }
 
 /// What a command came to.
@@ -61,8 +64,17 @@ impl Memory {
             let train = self.folder.join(format!("{columns}x{states}.csv"));
             let incomplete = self.folder.join(format!("{columns}x{states}-incomplete.csv"));
             write_table(&train, columns, states, rows, false)?;
-            write_table(&incomplete, columns, states, if columns < 4000 { 20 } else { 4 }, true)?;
             for (name, family, batch) in FAMILIES {
+                if self.family.as_ref().is_some_and(|wanted| wanted != name) {
+                    continue;
+                }
+                // Trees score so quickly that all threads can have some.
+                let rows_to_score = match family.spec().trees {
+                    Trees::All if columns >= 4000 => 4,
+                    Trees::All => 20,
+                    _ => 128,
+                };
+                write_table(&incomplete, columns, states, rows_to_score, true)?;
                 let model = self.folder.join(format!("{columns}x{states}-{name}.everytree"));
                 let mut fit =
                     vec!["fit", path(&train)?, "--family", name, "--max-states", "5000", "--device", "cpu"];

@@ -151,7 +151,6 @@ fn intervals_cover_what_they_say() {
     assert!((174..=199).contains(&covered), "{covered}");
 }
 
-/// Edges are probabilities over components: a root or a parent for everyone, or one edge less than there are blocks.
 /// The probability of evidence by completions, against enumeration: unbiased, and as far off as it says.
 #[test]
 fn completions_find_the_evidence() {
@@ -185,6 +184,18 @@ fn completions_find_the_evidence() {
     assert!((sum / count).abs() < 4.0 / count.sqrt(), "{} of {count}", sum / count);
 }
 
+/// What trees alone say exactly is not left to completions.
+#[test]
+fn no_evidence_is_certain() {
+    for (name, model) in models() {
+        let asked = model.inference().unwrap();
+        let effort = Effort { operations: 0.0, tolerance: Some(0.05), ..Effort::default() };
+        let found = asked.log_evidence(&some_evidence(3), effort).unwrap();
+        assert!(found.value.abs() < 1e-9 && found.standard_error < 1e-9, "{name}: {found:?}");
+    }
+}
+
+/// Edges are probabilities over components: a root or a parent for everyone, or one edge less than there are blocks.
 #[test]
 fn edges_add_up_over_components() {
     for (name, model) in models() {

@@ -18,7 +18,7 @@ use super::measure::places;
 use super::messages::Messages;
 use super::one_tree::TreePosterior;
 use super::proposal::Proposal;
-use super::whole::Mixed;
+use super::whole::{Mixed, total};
 use crate::data::Table;
 use crate::model::{ComponentInference, Likelihood, TreeModel, TreeTables};
 use crate::spanning::{FreshTrees, RootedForest};
@@ -44,9 +44,15 @@ const LEAST_SHARE: f64 = 0.25;
 /// So much of the probability may lie where only one of the trees leads, in units of the error that is wanted: of trees that
 /// have seen no completions, and of others.
 const MOST_ALONE: [f64; 2] = [0.1, 0.4];
+/// The last round may be off by so much more than is wanted: whatever goes on from there takes many times as long.
+const LENIENCE: f64 = 2.0;
+/// Where trees alone are as exact as this, in units of the error that is wanted, there is nothing to do for completions.
+const TREES_ARE_ENOUGH: f64 = 0.1;
+/// Smaller errors than this take more completions than there are.
+pub(super) const LEAST_TOLERANCE: f64 = 0.01;
 
-/// The logarithm of the probability of the evidence, to a tolerance if a few rounds get that far; nothing where too few
-/// completions count.
+/// The logarithm of the probability of the evidence; nothing where a few rounds do not get near the tolerance, or trees alone
+/// would do.
 pub(super) fn log_evidence(
     mixed: &Mixed<'_>,
     evidence: &Evidence,
@@ -60,6 +66,9 @@ pub(super) fn log_evidence(
         let Some(proposal) = Completions::new(mixed, evidence, trees, before.as_ref(), &mut rng)? else {
             return Ok(None);
         };
+        if before.is_none() && proposal.by_trees.standard_error <= TREES_ARE_ENOUGH * tolerance {
+            return Ok(None);
+        }
         let drawn = proposal.draw(EACH * trees, &mut rng)?;
         let mut sums = Sums::new(0);
         drawn.log_weights.iter().for_each(|log_weight| sums.push(*log_weight, &[]));
@@ -70,8 +79,9 @@ pub(super) fn log_evidence(
         let alone = drawn.alone();
         let most_alone = MOST_ALONE[usize::from(before.is_some())] * tolerance;
         let good = alone <= most_alone && standard_error <= tolerance;
+        let will_do = trees == MOST_TREES && standard_error.hypot(alone) <= LENIENCE * tolerance;
         let enough = sums.effective() >= LEAST_SHARE * sums.draws() as f64;
-        if enough && (good || trees == MOST_TREES) {
+        if enough && (good || will_do) {
             // The logarithm of a mean comes out low by half its squared error. What no tree leads to is about as much as what
             // one tree alone leads to (Good and Turing).
             let value = value + standard_error * standard_error / 2.0;
@@ -93,6 +103,8 @@ struct Completions<'a> {
     offsets: Vec<usize>,
     /// The states of cells that are known.
     known: Vec<Option<usize>>,
+    /// The logarithm of the probability of the evidence, from trees that know of no completions alone.
+    by_trees: Estimate,
 }
 
 /// Completions.
@@ -182,20 +194,28 @@ impl<'a> Completions<'a> {
         let known: Vec<Option<usize>> = (0..states.len()).map(|v| evidence.state(v)).collect();
         let of_completions = if before.is_some() { trees - trees / FRESH } else { 0 };
         let mut found = Found { evidence, known: &known, sources: Vec::new(), singles: Vec::new() };
+        let mut by_trees = Vec::with_capacity(mixed.parts.len());
         let of_each = (trees - of_completions).div_ceil(mixed.parts.len()).max(4);
         for (number, (component, share)) in mixed.parts.iter().zip(&mixed.log_weights).enumerate() {
             match component {
-                ComponentInference::OneTree(tree) => found.component(number, tree, |log| share + log),
+                ComponentInference::OneTree(tree) => {
+                    let value = found.component(number, tree, |log| share + log) + share;
+                    by_trees.push(Estimate { value, standard_error: 0.0 });
+                }
                 ComponentInference::AllTrees(density) => {
                     let density = &**density;
                     let proposal = Proposal::tilted(density, evidence)?;
                     let mut messages = Messages::new(density.tables());
+                    let mut weights = Sums::new(0);
                     for _ in 0..of_each {
                         let (tree, correction) = proposal.draw(rng);
-                        found.tree(&mut messages, density.tables(), tree, |log| {
+                        let log = found.tree(&mut messages, density.tables(), tree, |log| {
                             share + log + correction - (of_each as f64).ln()
                         });
+                        weights.push(log + correction, &[]);
                     }
+                    let own = weights.log_mean_weight();
+                    by_trees.push(Estimate { value: own.value + share, ..own });
                 }
             }
         }
@@ -216,7 +236,9 @@ impl<'a> Completions<'a> {
                 let place = choose(&by_weight, rng.random());
                 let number = choose(&mixed.responsibilities_of(before.of_components(place)), rng.random());
                 match &mixed.parts[number] {
-                    ComponentInference::OneTree(tree) => found.component(number, tree, |_| weight),
+                    ComponentInference::OneTree(tree) => {
+                        found.component(number, tree, |_| weight);
+                    }
                     ComponentInference::AllTrees(density) => {
                         let (trees, messages) = space.entry(number).or_insert_with(|| {
                             (FreshTrees::new(density.kind(), states.len()), Messages::new(density.tables()))
@@ -233,7 +255,8 @@ impl<'a> Completions<'a> {
         for ((weight, _), own) in sources.iter().zip(&singles) {
             single.iter_mut().zip(own).for_each(|(sum, p)| *sum += weight * p);
         }
-        Ok(Some(Self { mixed, evidence, sources, single, offsets, known }))
+        let by_trees = total(&by_trees);
+        Ok(Some(Self { mixed, evidence, sources, single, offsets, known, by_trees }))
     }
 
     /// So many completions.
@@ -242,6 +265,7 @@ impl<'a> Completions<'a> {
         let mut rows: Vec<(Option<usize>, Vec<u16>)> =
             (0..of_cells).map(|_| (None, self.by_cells(rng))).collect();
         self.by_sources(count - of_cells, rng, &mut rows);
+        debug_assert_eq!(rows.len(), count, "what explains the evidence has rows");
         let mut table = Table::new(self.mixed.states());
         rows.iter().for_each(|(_, row)| table.push(row));
         let by_components = self.mixed.log_p_of_parts(table.codes(), rows.len())?;
@@ -311,7 +335,7 @@ impl<'a> Completions<'a> {
         let of = |v: usize| {
             let (state, likelihood) = (usize::from(row[v]), self.evidence.of(v));
             let p = if self.known[v].is_none() { self.single[self.offsets[v] + state] } else { 1.0 };
-            (p / likelihood[state]).ln()
+            p.ln() - likelihood[state].ln()
         };
         (0..row.len()).map(of).sum()
     }
@@ -354,13 +378,15 @@ struct Found<'a, 'b> {
 }
 
 impl<'a> Found<'a, '_> {
-    fn component(&mut self, number: usize, tree: &'a TreeModel, weight: impl Fn(f64) -> f64) {
+    /// Gives back the logarithm of the probability of the evidence, as does the next.
+    fn component(&mut self, number: usize, tree: &'a TreeModel, weight: impl Fn(f64) -> f64) -> f64 {
         let mut told = TreePosterior::new(tree, self.evidence);
         let log = told.log_evidence();
         if log > f64::NEG_INFINITY {
             self.singles.push(told.posterior().to_vec());
             self.sources.push((weight(log), Source::Component(number, told)));
         }
+        log
     }
 
     fn tree(
@@ -369,11 +395,12 @@ impl<'a> Found<'a, '_> {
         tables: &'a TreeTables,
         tree: RootedForest,
         weight: impl Fn(f64) -> f64,
-    ) {
+    ) -> f64 {
         let log = messages.collect(&tree, self.evidence);
         if log > f64::NEG_INFINITY {
             self.singles.push(messages.distribute(&tree).to_vec());
             self.sources.push((weight(log), Source::Tree(ATree::new(tables, tree, self.known, log))));
         }
+        log
     }
 }

@@ -342,7 +342,9 @@ impl Mixed<'_> {
 
     fn log_evidence(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Estimate, InferError> {
         let by_completions = || match (effort.tolerance, self.completions_pay(evidence, effort)) {
-            (Some(tolerance), true) => completions::log_evidence(self, evidence, tolerance, effort.seed),
+            (Some(tolerance), true) if tolerance >= completions::LEAST_TOLERANCE => {
+                completions::log_evidence(self, evidence, tolerance, effort.seed)
+            }
             _ => Ok(None),
         };
         // A completion costs as much as many trees where there are many variables.
@@ -436,7 +438,7 @@ impl Mixed<'_> {
 }
 
 /// The logarithm of a sum of which the logarithms of the terms are known.
-fn total(parts: &[Estimate]) -> Estimate {
+pub(super) fn total(parts: &[Estimate]) -> Estimate {
     let value = log_sum(parts.iter().map(|part| part.value));
     let square = |part: &Estimate| ((part.value - value).exp() * part.standard_error).powi(2);
     Estimate { value, standard_error: parts.iter().map(square).sum::<f64>().sqrt() }

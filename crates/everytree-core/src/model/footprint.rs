@@ -88,14 +88,26 @@ impl Footprint {
                 (answers + pairs, answers + pairs, answers, answers, 2.2 * own * components + seen)
             }
             Trees::OneLatent => {
-                // Tables as they are, and two copies as products of matrices need them.
-                let answers = 5.0 * own * components;
-                // Messages of a panel of rows; and of the rows of a batch, three lists in f32.
                 let columns = shape.hidden.unwrap_or(1).next_multiple_of(16) as f64;
-                let panel = 8.0 * 32.0 * n * columns;
-                let kept = (4.0 * n * columns * (batch as f64).min(512.0)).min((1u64 << 24) as f64);
-                let learning = (copies + 5.0 * own + 3.0 * kept) * components + seen;
-                (answers + pairs, answers + pairs, answers, answers + panel, learning)
+                // Tables as they are, and copies as products of matrices need them.
+                let answers = (5.0 * own + 8.0 * total * columns) * components;
+                // Messages of a panel of rows; and of the rows of a batch, three lists in f32.
+                let panel = threads * 8.0 * 32.0 * n * columns;
+                let most = (1u64 << 24) as f64;
+                let kept =
+                    (4.0 * n * columns * (batch as f64).min(512.0)).min(most.max(4.0 * 32.0 * n * columns));
+                // And of rows that validate, two lists in f64.
+                let validated = (8.0 * n * columns * 512.0).min(most);
+                // Clusters of rows that the hidden states stand for at the beginning: counts along the edges of the tree.
+                let widest = states.iter().copied().max().unwrap_or(1);
+                let hidden = shape.hidden.unwrap_or(1);
+                let clusters = if hidden >= widest { hidden / widest } else { hidden }.max(1) as f64;
+                let of_edges = 8.0 * clusters * total * widest as f64;
+                let at_once = (3.0 * kept + 2.0 * validated).max(panel);
+                let learning = (copies + 5.0 * own + at_once) * components + seen + of_edges;
+                // Latent cells of rows that are drawn or filled in.
+                let cells = 2000.0 * n;
+                (answers + pairs, answers + pairs, answers + cells, answers + panel + cells, learning)
             }
         };
         let bytes = |beside: f64| (SLACK * (model + beside) + BASE + OF_COLUMN * n) as u64;

@@ -84,7 +84,7 @@ impl OneTree for Hclt {
             let weights = weights.iter().flat_map(|weight| std::iter::repeat_n(*weight, groups));
             responsibilities.iter().zip(weights).map(|(part, weight)| part * weight).collect()
         };
-        let counts = EdgeCounts::until(states, &parents, data.table.codes(), &rows, from.stop);
+        let counts = EdgeCounts::until(states, &parents, data.table.codes(), (&rows, groups), from.stop);
         // What a state of the hidden variable of v stands for: a cluster, and a state of v.
         let meaning = |v: usize, a: usize| match told {
             true if a < groups * states[v] => Some((a / states[v], Some(a % states[v]))),
@@ -200,8 +200,13 @@ const CELLS_AT_ONCE: usize = 1 << 24;
 
 impl EdgeCounts {
     /// Of rows with a weight for every group, group by group; of some of them where `stop` asks for an end.
-    fn until(states: &[usize], parents: &[usize], codes: Codes<'_>, weights: &[f64], stop: Stop<'_>) -> Self {
-        let groups = weights.len() / codes.rows().max(1);
+    fn until(
+        states: &[usize],
+        parents: &[usize],
+        codes: Codes<'_>,
+        (weights, groups): (&[f64], usize),
+        stop: Stop<'_>,
+    ) -> Self {
         let lines = |v: usize| if parents[v] == v { 1 } else { states[parents[v]] };
         let mut tables: Vec<Vec<f64>> =
             (0..states.len()).map(|v| vec![0.0; groups * lines(v) * states[v]]).collect();

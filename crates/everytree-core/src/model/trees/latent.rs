@@ -344,7 +344,14 @@ impl<T: Real> WithSimd for Down<'_, '_, T> {
         let &Latent { states, columns, .. } = latent;
         let (one, count) = (PANEL * columns, weights.len());
         let zero = T::default();
+        // A row is lost whole: what one root does not explain is counted below none.
         let mut lost = [false; PANEL];
+        for &(h, _) in latent.order.iter().filter(|(_, parent)| parent.is_none()) {
+            let root = &latent.table(&latent.down, h)[..columns];
+            for (row, line) in up[h * one..].chunks_exact(columns).take(count).enumerate() {
+                lost[row] |= dot(root, line) <= T::TINY && weights[row] != 0.0;
+            }
+        }
         for &(h, parent) in &latent.order {
             let own = h * one..h * one + count * columns;
             let (table, up) = (latent.table(&latent.down, h), &up[own.clone()]);
@@ -354,10 +361,9 @@ impl<T: Real> WithSimd for Down<'_, '_, T> {
                     let lines =
                         posterior[own.clone()].chunks_exact_mut(columns).zip(up.chunks_exact(columns));
                     for (row, (to, up)) in lines.enumerate() {
-                        let sum: f64 = dot(root, up).into();
-                        let enough = sum > T::TINY.into();
-                        lost[row] |= !enough && weights[row] != 0.0;
-                        let share = T::from_f64(if enough { weights[row] / sum } else { 0.0 });
+                        let sum = dot(root, up);
+                        let counts = sum > T::TINY && !lost[row];
+                        let share = T::from_f64(if counts { weights[row] / sum.into() } else { 0.0 });
                         let parts = root.iter().zip(up).map(|(p, up)| share.times(p.times(*up)));
                         to.iter_mut().zip(parts).for_each(|(to, part)| *to = part);
                         // The table of a root has one line.
@@ -470,12 +476,15 @@ impl Precise {
         single: bool,
         before: Option<&mut Self>,
     ) -> Self {
+        // What is kept is of the tables before: only the room is taken over.
         match (single, before) {
             (true, Some(Self::Single(_, room))) => {
+                room.rows = 0;
                 Self::Single(Latent::new(layout, tree, p), std::mem::take(room))
             }
             (true, _) => Self::Single(Latent::new(layout, tree, p), Messages::default()),
             (false, Some(Self::Double(_, room))) => {
+                room.rows = 0;
                 Self::Double(Latent::new(layout, tree, p), std::mem::take(room))
             }
             (false, _) => Self::Double(Latent::new(layout, tree, p), Messages::default()),
