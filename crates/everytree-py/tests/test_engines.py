@@ -11,8 +11,6 @@ import pytest
 import everytree
 from conftest import survey
 
-pytestmark = pytest.mark.full
-
 
 @pytest.fixture(scope="module")
 def frame():
@@ -24,6 +22,19 @@ def learned():
     return everytree.MixtureOfAllTrees("directed", epochs=5).fit(pandas.DataFrame(survey(1000)))
 
 
+def test_workers_score_alike(frame, learned):
+    """What the workers of both engines do, without either."""
+    import pyarrow
+
+    from everytree import _worker
+
+    how = _worker.keywords({"unknown": "error", "random_state": 3})
+    table = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    scores = _worker.score(_worker.data_of(learned), table.__arrow_c_stream__(), how)
+    assert np.array_equal(scores, learned.score_samples(frame))
+
+
+@pytest.mark.full
 def test_spark(frame, learned, tmp_path):
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         print("\n*** SKIPPED: there is no Java, so nothing is known about Spark ***", file=sys.__stderr__)
@@ -49,6 +60,7 @@ def test_spark(frame, learned, tmp_path):
         session.stop()
 
 
+@pytest.mark.full
 def test_ray(frame, learned):
     import ray
 

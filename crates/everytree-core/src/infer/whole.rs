@@ -172,6 +172,9 @@ impl<'a> Inference<'a> {
     /// The logarithm of the probability of the evidence, to a tolerance on this logarithm.
     pub fn log_evidence(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Estimate, InferError> {
         let of_blocks = self.check(evidence)?;
+        if !(0..self.columns.len()).any(|column| evidence.is_given(column)) {
+            return Ok(Estimate { value: 0.0, standard_error: 0.0 });
+        }
         self.mixed.log_evidence(&of_blocks, effort)
     }
 

@@ -29,8 +29,9 @@ def keywords(how: dict[str, Any]) -> str:
     if unknown := sorted(set(how) - set(usual)):
         raise TypeError(f"score got unexpected keywords {unknown}; it takes {sorted(usual)}")
     told = {**usual, **how}
+    own_seed = seed(told.pop("random_state"))
     # A worker is one of many on its machine: one thread each.
-    return json.dumps({**told, "seed": seed(told.pop("random_state")), "threads": 1, "device": "cpu"})
+    return json.dumps({**told, "seed": own_seed, "threads": 1, "device": "cpu"})
 
 
 @functools.lru_cache(maxsize=4)
