@@ -19,6 +19,9 @@ const CHUNK: usize = 2048;
 /// Rows at once on a device, which has more to do at a time.
 const DEVICE_CHUNK: usize = 1 << 15;
 
+/// Memory for what is known of incomplete rows, about.
+const EVIDENCE_BYTES: usize = 1 << 24;
+
 /// What becomes of a label that a model does not know.
 ///
 /// ```
@@ -373,6 +376,9 @@ impl<'a> Scoring<'a> {
         let inference = self.model.inference_for(Work::Score)?;
         let mut incomplete = 0;
         let at_once = if scorer.is_on_device() { DEVICE_CHUNK } else { CHUNK };
+        // What is known of incomplete rows has a number for every state.
+        let states: usize = inference.states().iter().sum();
+        let at_once = at_once.min((EVIDENCE_BYTES / (8 * states.max(1))).max(64));
         let facts = self.chunks(table.into(), at_once, &mut |chunk| {
             incomplete += chunk.incomplete.len();
             let scores = chunk.scores(&inference, Some(&scorer), self)?;

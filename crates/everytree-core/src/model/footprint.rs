@@ -106,17 +106,19 @@ impl Footprint {
                 let at_once = (3.0 * kept + 2.0 * validated).max(panel);
                 let learning = (copies + 5.0 * own + at_once) * components + seen + of_edges;
                 // Latent cells of rows that are drawn or filled in.
-                let cells = 2000.0 * n;
+                let cells = 1500.0 * n;
                 (answers + pairs, answers + pairs, answers + cells, answers + panel + cells, learning)
             }
         };
+        // What is known of rows that are scored together.
+        let incomplete = (2048.0 * 8.0 * total).min((1u64 << 24) as f64);
         let bytes = |beside: f64| (SLACK * (model + beside) + BASE + OF_COLUMN * n) as u64;
         Self {
             model: bytes(0.0),
             looking: bytes(looking),
             finding: bytes(finding),
             answers: bytes(answers + DRAWN * n),
-            scoring: bytes(scoring),
+            scoring: bytes(scoring + incomplete),
             learning: bytes(learning),
         }
     }
