@@ -72,7 +72,7 @@ impl Memory {
                 let rows_to_score = match family.spec().trees {
                     Trees::All if columns >= 4000 => 4,
                     Trees::All => 20,
-                    _ => 128,
+                    _ => 512,
                 };
                 write_table(&incomplete, columns, states, rows_to_score, true)?;
                 let model = self.folder.join(format!("{columns}x{states}-{name}.everytree"));
