@@ -32,7 +32,7 @@ impl Fitted {
 
     /// The model as inference sees it: one component, columns as they are.
     pub fn inference(&self) -> Result<Box<dyn Density + '_>> {
-        match self.model.model.mixture().components()[0].inference()? {
+        match self.model.model.members()[0].mixture().components()[0].inference()? {
             ComponentInference::AllTrees(density) => Ok(density),
             ComponentInference::OneTree(_) => bail!("one tree is not what these experiments are about"),
         }

@@ -97,12 +97,16 @@ impl Memory {
                 let file = ModelFile::load(&model).context("the model that was just learned")?;
                 let all = file.schema.states();
                 let need = Footprint::of(family, &shape, &all, 1, batch.min(rows));
-                let looking = if file.edge_posteriors.is_some() { need.looking } else { need.finding };
+                let looking = if file.edge_posteriors.iter().all(Option::is_some) {
+                    need.looking
+                } else {
+                    need.finding
+                };
                 let out = self.folder.join("out.csv");
                 let (model, table, out) = (path(&model)?, path(&incomplete)?, path(&out)?);
                 let commands: [(&str, u64, Vec<&str>); 5] = [
                     ("score", need.scoring, vec!["score", model, table]),
-                    ("impute", need.scoring, vec!["impute", model, table, "--out", out]),
+                    ("impute", need.imputing, vec!["impute", model, table, "--out", out]),
                     ("sample", need.answers, vec!["sample", model, "-n", "1000", "--out", out]),
                     ("query", need.answers, vec!["query", model, "--given", "c1=v1", "--trees", "2000"]),
                     ("inspect", looking, vec!["inspect", model, "--edges"]),

@@ -5,6 +5,7 @@ mod page;
 use crate::Outcome;
 use crate::data::use_threads;
 use crate::families::FamilyParser;
+use crate::members;
 use crate::progress::{Progress, duration, parse_duration};
 use crate::tables::{Sources, Tables};
 use anyhow::{Result, bail};
@@ -343,14 +344,15 @@ fn behind(lines: &[Line]) -> Vec<Behind> {
 
 /// How large it is: components, or hidden states.
 fn size(model: &Model) -> String {
-    let core = &model.file().model;
-    let size = match core.hidden() {
+    let members = model.members();
+    let [member] = &members[..] else { return plural(members.len(), "member") };
+    let size = match member.hidden {
         Some(count) => format!("H = {count}"),
-        None => model.components().to_string(),
+        None => member.components.to_string(),
     };
-    match core.blocks().is_none() {
-        true => size,
-        false => format!("{size}, {}", plural(core.blocks().blocks().len(), "block")),
+    match member.blocks {
+        None => size,
+        Some(blocks) => format!("{size}, {}", plural(blocks, "block")),
     }
 }
 
@@ -444,13 +446,7 @@ fn object(rows: &Rows, lines: &[Line], behind: &[Behind], left_out: &[LeftOut], 
                 "exact": exact(&line.model),
                 "history": line.history,
             });
-            let core = &line.model.file().model;
-            if let Some(count) = core.hidden() {
-                object["hidden"] = json!(count);
-            }
-            if !core.blocks().is_none() {
-                object["blocks"] = json!(core.blocks().blocks().len());
-            }
+            members::describe(&line.model, &mut object);
             object
         })
         .collect();

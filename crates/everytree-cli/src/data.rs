@@ -53,6 +53,19 @@ impl TextArguments {
         let selection = Selection { columns: columns.clone(), drop: drop.clone(), ids: ids.clone() };
         ReadSettings { delimiter: self.delimiter, header, selection }
     }
+
+    /// The same beside other options.
+    pub fn with(&self, mut options: ReadOptions) -> ReadOptions {
+        let ReadSettings { delimiter, header, selection } = self.settings();
+        (options.columns, options.drop, options.id) = (selection.columns, selection.drop, selection.ids);
+        options.delimiter = delimiter.map(char::from);
+        options.header = match header {
+            Header::Auto => None,
+            Header::Yes => Some(true),
+            Header::No => Some(false),
+        };
+        options
+    }
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -193,15 +206,7 @@ impl StateArguments {
             MissingChoice::Marginalise => MissingValues::Marginalise,
             MissingChoice::Error => MissingValues::Error,
         };
-        let ReadSettings { delimiter, header, selection } = text.settings();
-        (options.columns, options.drop, options.id) = (selection.columns, selection.drop, selection.ids);
-        options.delimiter = delimiter.map(char::from);
-        options.header = match header {
-            Header::Auto => None,
-            Header::Yes => Some(true),
-            Header::No => Some(false),
-        };
-        Ok(options)
+        Ok(text.with(options))
     }
 }
 

@@ -1,13 +1,14 @@
 //! `everytree inspect`: what a model has learned, and where it comes from.
 
 use crate::Outcome;
+use crate::members;
 use anyhow::Result;
 use clap::Args;
 use everytree::{Edge, Model, Schema, Variable, Work, count, plural, yes_or_no};
 use everytree_core::blocks::Block;
 use everytree_core::file::Provenance;
 use everytree_core::model::{
-    ALL_ROWS, Component, ComponentInference, EdgeTables, Learnable, Optimiser, Trees,
+    ALL_ROWS, Component, ComponentInference, EdgeTables, Learnable, Member, Optimiser, Trees,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -50,9 +51,13 @@ impl Inspect {
         if !self.edges {
             edges.truncate(self.top);
         }
-        let trees = model.file().model.family().spec().trees;
-        let has_tables = model.is_directed() && trees != Trees::OneLatent;
-        let tables = if has_tables && self.edges { Some(Explained::new(&model)?) } else { None };
+        let single = model.file().model.single();
+        let trees = single.map(|member| member.family().spec().trees);
+        let has_tables = model.is_directed() && trees.is_some_and(|trees| trees != Trees::OneLatent);
+        let tables = match single.filter(|_| has_tables && self.edges) {
+            Some(member) => Some(Explained::new(&model, member)?),
+            None => None,
+        };
         let mut out = crate::shown::out();
         if self.json {
             writeln!(out, "{}", self.object(&model, &edges, tables.as_ref())?)?;
@@ -70,9 +75,17 @@ impl Inspect {
             plural(model.parameters(), "parameter")
         )?;
         variables(&mut out, model.schema())?;
-        blocks(&mut out, &model)?;
-        components(&mut out, &model)?;
-        if model.is_directed() && trees == Trees::All {
+        match single {
+            Some(member) => {
+                blocks(&mut out, &model, member)?;
+                components(&mut out, &model, member)?;
+            }
+            None => {
+                writeln!(out, "\n{}, by weight:", plural(model.members().len(), "member"))?;
+                members::lines(&model).iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            }
+        }
+        if model.is_directed() && trees == Some(Trees::All) {
             roots(&mut out, &model)?;
         }
         if all == 0 {
@@ -114,16 +127,14 @@ impl Inspect {
             "parameters": model.parameters(),
             "provenance": model.file().provenance,
         });
-        if let Some(count) = core.hidden() {
-            object["hidden"] = json!(count);
-        }
-        if model.components() > 1 {
+        members::describe(model, &mut object);
+        if let Some(member) = core.single().filter(|_| model.components() > 1) {
             object["shares"] = json!(model.mixing_weights());
             let one = |component: Summary| {
                 let edges: Vec<Value> = component.edges.iter().take(self.top).map(edge_json).collect();
                 json!({"share": component.share, "edges": edges})
             };
-            object["mixture"] = json!(summaries(model)?.into_iter().map(one).collect::<Vec<_>>());
+            object["mixture"] = json!(summaries(model, member)?.into_iter().map(one).collect::<Vec<_>>());
         }
         if model.is_directed() {
             let posteriors = model.edge_matrices()?;
@@ -132,10 +143,10 @@ impl Inspect {
                 (0..n).map(|v| json!({"variable": names[v], "probability": root(v)})).collect();
             object["roots"] = json!(roots);
         }
-        if !core.blocks().is_none() {
+        if let Some(member) = core.single().filter(|member| !member.blocks().is_none()) {
             let name = |&column: &usize| model.schema().variables[column].name.clone();
             let block = |block: &Block| block.columns().iter().map(name).collect::<Vec<_>>();
-            object["blocks"] = json!(core.blocks().blocks().iter().map(block).collect::<Vec<_>>());
+            object["blocks"] = json!(member.blocks().blocks().iter().map(block).collect::<Vec<_>>());
         }
         Ok(object)
     }
@@ -164,9 +175,8 @@ pub struct Explained {
 }
 
 impl Explained {
-    fn new(model: &Model) -> Result<Self> {
+    fn new(model: &Model, member: &Member) -> Result<Self> {
         let variables = &model.schema().variables;
-        let core = &model.file().model;
         let label = |block: &Block, state: usize| match block.combination(state) {
             None => "any other".to_owned(),
             Some(codes) if codes.len() == 1 => variables[block.columns()[0]].label(codes[0].into()),
@@ -189,8 +199,8 @@ impl Explained {
                 if said.is_empty() { "none of them".to_owned() } else { said.join(" + ") }
             }
         };
-        let blocks = core.blocks().blocks().iter();
-        let components = core.mixture().components().iter().zip(model.edge_matrices()?);
+        let blocks = member.blocks().blocks().iter();
+        let components = member.mixture().components().iter().zip(model.edge_matrices()?);
         let components: Result<Vec<_>> =
             components.map(|(component, posterior)| Ok((posterior, table_of(component)?))).collect();
         Ok(Self {
@@ -263,9 +273,9 @@ pub fn print_edges(out: &mut dyn Write, edges: &[Edge], tables: Option<&Explaine
 }
 
 /// Columns that are modelled together.
-fn blocks(out: &mut dyn Write, model: &Model) -> Result<()> {
+fn blocks(out: &mut dyn Write, model: &Model, member: &Member) -> Result<()> {
     const MOST: usize = 20;
-    let blocks = model.file().model.blocks();
+    let blocks = member.blocks();
     if blocks.is_none() {
         return Ok(());
     }
@@ -293,8 +303,8 @@ struct Summary {
 }
 
 /// Of every component, in order.
-fn summaries(model: &Model) -> Result<Vec<Summary>> {
-    let mixture = model.file().model.mixture();
+fn summaries(model: &Model, member: &Member) -> Result<Vec<Summary>> {
+    let mixture = member.mixture();
     let n = mixture.states().len();
     let of = |((posterior, share), component): ((Vec<f64>, f64), &Component)| {
         // Given that a row is its own, every variable has a parent or is a root, or all but one have an edge.
@@ -316,9 +326,9 @@ fn summaries(model: &Model) -> Result<Vec<Summary>> {
 }
 
 /// All components, the largest first.
-fn components(out: &mut dyn Write, model: &Model) -> Result<()> {
+fn components(out: &mut dyn Write, model: &Model, member: &Member) -> Result<()> {
     const EDGES: usize = 3;
-    let mut components = summaries(model)?;
+    let mut components = summaries(model, member)?;
     if components.len() == 1 {
         return Ok(());
     }

@@ -23,6 +23,8 @@ mod inspect;
 mod interrupt;
 mod manual;
 mod map;
+mod members;
+mod mix;
 mod outputs;
 mod progress;
 mod query;
@@ -61,6 +63,7 @@ enum Command {
     Sample(sample::Sample),
     Impute(impute::Impute),
     Map(map::Map),
+    Mix(mix::Mix),
     Info(info::Info),
     Demo(demo::Demo),
     Trees(trees::Trees),
@@ -88,6 +91,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Sample(command) => command.run(),
         Command::Impute(command) => command.run(),
         Command::Map(command) => command.run(),
+        Command::Mix(command) => command.run(),
         Command::Info(command) => command.run(),
         Command::Demo(command) => command.run(),
         Command::Trees(command) => command.run(),

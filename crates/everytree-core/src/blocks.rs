@@ -301,6 +301,26 @@ impl Blocks {
         places
     }
 
+    /// Probabilities of edges between blocks, below the diagonal, as those between columns; columns of one block are joined as probably as it is said.
+    ///
+    /// # Panics
+    /// When the matrix is not over these blocks.
+    pub fn over_columns(&self, matrix: &[f64], joined: f64) -> Vec<f64> {
+        let (n, columns, places) = (self.blocks.len(), self.columns, self.places());
+        assert_eq!(matrix.len(), n * n, "a matrix over these blocks");
+        let mut edges = vec![0.0; columns * columns];
+        for v in 0..columns {
+            for u in 0..v {
+                let (one, other) = (places[u].0, places[v].0);
+                edges[v * columns + u] = match one == other {
+                    true => joined,
+                    false => matrix[one.max(other) * n + one.min(other)],
+                };
+            }
+        }
+        edges
+    }
+
     /// Rows of columns as rows of blocks.
     ///
     /// # Panics

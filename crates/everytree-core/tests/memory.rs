@@ -3,7 +3,7 @@
 use everytree_core::blocks::Blocks;
 use everytree_core::data::Schema;
 use everytree_core::file::{ModelFile, Provenance};
-use everytree_core::model::{ComponentShape, Family, Mixture, Model, Pairs};
+use everytree_core::model::{ComponentShape, Family, Member, Mixture, Pairs};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -59,10 +59,10 @@ fn a_model_is_held_once_while_it_is_saved_and_loaded() {
             let mixture = Mixture::new((0..components).map(one).collect(), &vec![1.0; components]).unwrap();
             let n = states.len();
             let file = ModelFile {
-                model: Model::new(Blocks::none(states), mixture).unwrap(),
+                model: Member::new(Blocks::none(states), mixture).unwrap().into(),
                 schema: Schema::anonymous(states),
                 provenance: Provenance::default(),
-                edge_posteriors: Some(vec![vec![0.0; n * n]; components]),
+                edge_posteriors: vec![Some(vec![vec![0.0; n * n]; components])],
             };
             let (saved, saving) = peak(|| file.save(&path));
             saved.unwrap();

@@ -147,8 +147,14 @@ fn the_likelihood_of_observed_cells_is_estimated() {
         }
         exact += asked.log_evidence(&evidence, Effort::default()).unwrap().value / table.rows() as f64;
     }
-    let found = evaluate_observed(model.blocks(), model.mixture(), &data, &Cpu::<f64>::new(), &|| false)
-        .unwrap()
-        .mean;
+    let found = evaluate_observed(
+        model.members()[0].blocks(),
+        model.members()[0].mixture(),
+        &data,
+        &Cpu::<f64>::new(),
+        &|| false,
+    )
+    .unwrap()
+    .mean;
     assert!((found - exact).abs() < 0.02, "{found} {exact}");
 }

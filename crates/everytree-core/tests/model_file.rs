@@ -13,8 +13,8 @@ use everytree_core::learn::{
     BestModel, Epoch, Plan, Running, Search, State, Trial, evaluate, log_likelihoods,
 };
 use everytree_core::model::{
-    Component, ComponentShape, Directed, Family, Learnable, MOST_PARAMETER, Mixture, Moat, Model, ModelError,
-    Pairs, ParamsView, Settings, Start,
+    Component, ComponentShape, Directed, Family, Learnable, MOST_PARAMETER, Member, Mixture, Moat, Model,
+    ModelError, Pairs, ParamsView, Settings, Start,
 };
 use mutate::{mutate, sealed};
 use rand::{RngExt, SeedableRng};
@@ -73,8 +73,9 @@ fn example(pairs: Pairs) -> ModelFile {
                 ],
             }),
             trials: Vec::new(),
+            members: Vec::new(),
         },
-        edge_posteriors: Some(vec![edges]),
+        edge_posteriors: vec![Some(vec![edges])],
     }
 }
 
@@ -93,11 +94,12 @@ fn what_is_written_is_read() {
 }
 
 fn log_p(model: &Model, row: &[u16]) -> f64 {
-    let mut table = Table::new(&model.blocks().column_states());
+    let blocks = model.members()[0].blocks();
+    let mut table = Table::new(&blocks.column_states());
     table.push(row);
     evaluate(
-        model.mixture(),
-        &model.blocks().unique(&Dataset::anonymous(&model.blocks().column_states(), table).unwrap()),
+        model.members()[0].mixture(),
+        &blocks.unique(&Dataset::anonymous(&blocks.column_states(), table).unwrap()),
         &Cpu::<f64>::new(),
     )
     .unwrap()
@@ -112,8 +114,8 @@ fn the_golden_file_of_format_1_is_read() {
     // All but the numbers of the model, which the likelihood of a row tells.
     assert_eq!(file, ModelFile { model: file.model.clone(), ..example(Pairs::Lambda) });
     assert_eq!(
-        (file.model.family(), file.model.blocks()),
-        (Family::Moat, example(Pairs::Lambda).model.blocks())
+        (file.model.members()[0].family(), file.model.members()[0].blocks()),
+        (Family::Moat, example(Pairs::Lambda).model.members()[0].blocks())
     );
     let found = log_p(&file.model, &[1, 3, 0, 2, 1]);
     assert!((found - GOLDEN).abs() < 1e-12, "{found}");
@@ -152,7 +154,7 @@ fn format_3_has_room_for_what_comes() {
         let member = d["members"][0].clone();
         d["members"].as_array_mut().unwrap().push(member);
     };
-    refused(&twice, "it has 2 members; this version reads files with one: update everytree");
+    refused(&twice, "member.1.");
     refused(&|d| d["members"] = serde_json::json!([]), "0 members");
     refused(
         &|d| d["schema"]["variables"][2]["kind"] = "real".into(),
@@ -170,7 +172,7 @@ fn format_3_has_room_for_what_comes() {
 fn mixing_weights_are_normalised() {
     let one = |seed: u64| Component::Directed(Directed::random(vec![2, 2], seed).unwrap());
     let drifted = Mixture::with_log_mixing_weights(vec![one(1), one(2)], vec![7.0, 8.0]).unwrap();
-    let model = Model::new(Blocks::none(&[2, 2]), drifted).unwrap();
+    let model = Member::new(Blocks::none(&[2, 2]), drifted).unwrap();
     let weights: f64 = model.mixture().log_mixing_weights().iter().map(|log| log.exp()).sum();
     assert!((weights - 1.0).abs() < 1e-12, "{weights}");
     // `components.log_weight` is the first list.
@@ -182,6 +184,37 @@ fn mixing_weights_are_normalised() {
     assert!(error.contains("the mixing weights add up to"), "{error}");
 }
 
+/// The first two of these and a tree of the third are averaged.
+fn ensemble() -> ModelFile {
+    let [plain, blocks] = [example(Pairs::Sinkhorn), mixture()];
+    let [_, tree, _] = trees();
+    let members = [&plain, &blocks, &tree].map(|file| file.model.members()[0].clone());
+    let edge_posteriors = [plain.edge_posteriors, blocks.edge_posteriors, tree.edge_posteriors].concat();
+    let provenance = Provenance {
+        members: vec![plain.provenance.clone(), blocks.provenance, tree.provenance],
+        ..Provenance::default()
+    };
+    let model = Model::ensemble(members.to_vec(), &[3.0, 2.0, 1.0]).unwrap();
+    ModelFile { model, schema: plain.schema, provenance, edge_posteriors }
+}
+
+#[test]
+fn ensembles_are_written_and_read() {
+    let bytes = ensemble().to_bytes().unwrap();
+    assert_eq!(ModelFile::from_bytes(&bytes).unwrap(), ensemble());
+    let few = redescribe(&bytes, &|d| {
+        d["members"].as_array_mut().unwrap().pop();
+    });
+    let error = content(&few).to_string();
+    assert!(error.contains("members"), "{error}");
+    // `members.log_weight` is the last list: the weights add up to 1, or the file is refused.
+    let mut heavy = bytes.clone();
+    let place = bytes.len() - 4 - 8;
+    heavy[place..place + 8].copy_from_slice(&(-1.0f64).to_le_bytes());
+    let error = content(&sealed(heavy)).to_string();
+    assert!(error.contains("the weights of members add up to"), "{error}");
+}
+
 /// Two components of the directed family; the first and the last column are one block.
 fn mixture() -> ModelFile {
     let file = example(Pairs::Lambda);
@@ -191,8 +224,8 @@ fn mixture() -> ModelFile {
             .unwrap();
     let one = |seed: u64| Component::Directed(Directed::random(blocks.states(), seed).unwrap());
     let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
-    let edge_posteriors = Some(vec![vec![0.125; 16], vec![0.0625; 16]]);
-    ModelFile { model: Model::new(blocks, mixture).unwrap(), edge_posteriors, ..file }
+    let edge_posteriors = vec![Some(vec![vec![0.125; 16], vec![0.0625; 16]])];
+    ModelFile { model: Member::new(blocks, mixture).unwrap().into(), edge_posteriors, ..file }
 }
 
 /// Format 2 as the first version that had it wrote it: components, blocks, the directed family.
@@ -201,8 +234,14 @@ fn the_golden_file_of_format_2_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/format-2.everytree");
     let file = ModelFile::load(&path).unwrap();
     assert_eq!(file, ModelFile { model: file.model.clone(), ..mixture() });
-    assert_eq!((file.model.family(), file.model.blocks()), (Family::Directed, mixture().model.blocks()));
-    assert_eq!(file.model.mixture().log_mixing_weights(), mixture().model.mixture().log_mixing_weights());
+    assert_eq!(
+        (file.model.members()[0].family(), file.model.members()[0].blocks()),
+        (Family::Directed, mixture().model.members()[0].blocks())
+    );
+    assert_eq!(
+        file.model.members()[0].mixture().log_mixing_weights(),
+        mixture().model.members()[0].mixture().log_mixing_weights()
+    );
     let found = log_p(&file.model, &[1, 3, 0, 2, 1]);
     assert!((found - GOLDEN_2).abs() < 1e-12, "{found}");
 }
@@ -229,8 +268,8 @@ fn trees() -> [ModelFile; 3] {
         let shape = ComponentShape { hidden: Some(3), ..ComponentShape::default() };
         let one = |seed: u64| family.random(&states, &shape, seed).unwrap();
         let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
-        let model = Model::new(Blocks::none(&states), mixture).unwrap();
-        ModelFile { model, edge_posteriors: None, ..file }
+        let model = Member::new(Blocks::none(&states), mixture).unwrap().into();
+        ModelFile { model, edge_posteriors: vec![None], ..file }
     })
 }
 
@@ -364,6 +403,7 @@ fn fuzz(seed: u64, rounds: u64) {
         .map(|pairs| example(pairs).to_bytes().unwrap())
         .into();
     originals.push(mixture().to_bytes().unwrap());
+    originals.push(ensemble().to_bytes().unwrap());
     originals.extend(trees().iter().map(|file| file.to_bytes().unwrap()));
     let checkpoint = checkpoint().to_bytes().unwrap().unwrap();
     assert!(Checkpoint::from_bytes(&checkpoint).is_ok());
@@ -383,13 +423,15 @@ fn fuzz(seed: u64, rounds: u64) {
         }
         if let Ok(file) = ModelFile::from_bytes(&bytes) {
             let cpu = Cpu::<f64>::new();
-            let mixture = file.model.mixture();
-            let mut table = Table::new(mixture.states());
-            table.push(&vec![0; mixture.states().len()]);
-            if let Ok(mut ready) = mixture.ready(&cpu) {
-                let mut out = [0.0];
-                mixture.log_likelihood(&cpu, &mut ready, table.codes(), &mut out).unwrap();
-                assert!(!out[0].is_nan(), "seed {}", seed.wrapping_add(round));
+            for member in file.model.members() {
+                let mixture = member.mixture();
+                let mut table = Table::new(mixture.states());
+                table.push(&vec![0; mixture.states().len()]);
+                if let Ok(mut ready) = mixture.ready(&cpu) {
+                    let mut out = [0.0];
+                    mixture.log_likelihood(&cpu, &mut ready, table.codes(), &mut out).unwrap();
+                    assert!(!out[0].is_nan(), "seed {}", seed.wrapping_add(round));
+                }
             }
         }
     }
@@ -397,14 +439,15 @@ fn fuzz(seed: u64, rounds: u64) {
 
 fn checkpoint() -> Checkpoint {
     let file = mixture();
-    let mut state = State::new(file.model.mixture().clone());
+    let mut state = State::new(file.model.members()[0].mixture().clone());
     state.history = file.provenance.results.unwrap().history;
     let start =
         Start { family: Family::Directed, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 0 };
     let trial = Trial { grouping: 0, components: 2, hidden: 1, pilot: false };
-    let running = Running { trial, blocks: file.model.blocks().clone(), state };
+    let running = Running { trial, blocks: file.model.members()[0].blocks().clone(), state };
     let earlier = example(Pairs::Lambda);
-    let best = BestModel { model: earlier.model, history: earlier.provenance.results.unwrap().history };
+    let model = earlier.model.members()[0].clone();
+    let best = BestModel { model, history: earlier.provenance.results.unwrap().history };
     let plan = Plan { groupings: vec![vec![vec![0, 4]]], ..Plan::simple(start, 2) };
     let facts = file.provenance.train.unwrap();
     Checkpoint {
@@ -519,12 +562,12 @@ fn whatever_loads_adds_up_to_one() {
                 component
             };
             let mixture = Mixture::new(vec![one(2 * round), one(2 * round + 1)], &[1.0, 3.0]).unwrap();
-            let model = Model::new(Blocks::none(&STATES), mixture).unwrap();
+            let model = Member::new(Blocks::none(&STATES), mixture).unwrap().into();
             let file = ModelFile {
                 model,
                 schema: schema.clone(),
                 provenance: Provenance::default(),
-                edge_posteriors: None,
+                edge_posteriors: vec![None],
             };
             let loaded = match ModelFile::from_bytes(&file.to_bytes().unwrap()) {
                 Ok(loaded) => loaded,
@@ -532,7 +575,8 @@ fn whatever_loads_adds_up_to_one() {
             };
             let mut table = Table::new(&STATES);
             every::row(&STATES).iter().for_each(|row| table.push(row));
-            let logs = match log_likelihoods(loaded.model.mixture(), &table, &Cpu::<f64>::new()) {
+            let logs = match log_likelihoods(loaded.model.members()[0].mixture(), &table, &Cpu::<f64>::new())
+            {
                 Ok(logs) => logs,
                 // A matrix that cannot be scaled is an error, not a distribution that is none.
                 Err(ModelError::Unbalanced { .. }) if pairs == Some(Pairs::Sinkhorn) => continue,
@@ -550,7 +594,7 @@ fn whatever_loads_adds_up_to_one() {
             model: Model::plain(component),
             schema: schema.clone(),
             provenance: Provenance::default(),
-            edge_posteriors: None,
+            edge_posteriors: vec![None],
         };
         let error = ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap_err().to_string();
         assert!(error.contains("learning keeps within"), "{error}");
@@ -563,7 +607,7 @@ fn posteriors_of_edges_are_checked() {
     let good = example(Pairs::Lambda);
     for value in [1e18, -0.5, 1.01, f64::NAN] {
         let mut file = good.clone();
-        file.edge_posteriors.as_mut().unwrap()[0][5] = value;
+        file.edge_posteriors[0].as_mut().unwrap()[0][5] = value;
         assert!(ModelFile::from_bytes(&file.to_bytes().unwrap()).is_err(), "{value}");
     }
 }

@@ -5,7 +5,7 @@ mod every;
 use everytree_core::blocks::Blocks;
 use everytree_core::data::Table;
 use everytree_core::infer::{Drawn, Effort, Evidence, InferError, Inference, Method, Sampling, Search};
-use everytree_core::model::{Component, ComponentShape, Directed, Family, Mixture, Model, Pairs};
+use everytree_core::model::{Component, ComponentShape, Directed, Family, Member, Mixture, Model, Pairs};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const STATES: [usize; 6] = [2, 2, 3, 2, 2, 2];
@@ -25,7 +25,7 @@ fn model(family: &str, components: u64, blocks: bool) -> Model {
     let one = |seed: u64| family.random(&blocks.states(), &shape, seed).unwrap();
     let shares: Vec<f64> = (1..=components).map(|k| k as f64).collect();
     let mixture = Mixture::new((0..components).map(|k| one(10 + k)).collect(), &shares).unwrap();
-    Model::new(blocks, mixture).unwrap()
+    Member::new(blocks, mixture).unwrap().into()
 }
 
 fn models() -> Vec<(String, Model)> {
@@ -35,7 +35,71 @@ fn models() -> Vec<(String, Model)> {
             models.push((format!("{family} {components} {blocks}"), model(family, components, blocks)));
         }
     }
+    for (name, members) in ensembles() {
+        models.push((format!("ensemble of {name}"), Model::ensemble(members, &[1.0, 2.0, 1.5]).unwrap()));
+    }
     models
+}
+
+/// Members of different families, of different blocks, and both.
+fn ensembles() -> Vec<(&'static str, Vec<Member>)> {
+    let member =
+        |family: &str, components: u64, blocks: bool| model(family, components, blocks).members()[0].clone();
+    vec![
+        ("families", vec![member("moat", 1, false), member("hclt", 1, false), member("directed", 2, false)]),
+        (
+            "blocks",
+            vec![member("directed", 1, true), member("directed", 1, false), member("chow-liu", 2, true)],
+        ),
+        ("both", vec![member("moat", 2, true), member("independent", 1, false), member("hclt", 1, false)]),
+    ]
+}
+
+#[test]
+fn an_ensemble_is_the_weighted_mean_of_its_members() {
+    let mut table = Table::new(&STATES);
+    every::row(&STATES).iter().for_each(|row| table.push(row));
+    for (name, members) in ensembles() {
+        let of = |model: &Model| model.inference().unwrap().log_p(&table).unwrap();
+        let alone: Vec<Vec<f64>> = members.iter().map(|member| of(&member.clone().into())).collect();
+        let together = of(&Model::ensemble(members, &[1.0, 2.0, 1.5]).unwrap());
+        for (row, log) in together.iter().enumerate() {
+            let mean: f64 =
+                alone.iter().zip([1.0, 2.0, 1.5]).map(|(logs, w)| w / 4.5 * logs[row].exp()).sum();
+            assert!((log - mean.ln()).abs() < 1e-12, "{name} {row}: {log} {mean}");
+        }
+    }
+}
+
+/// Edges given evidence, against the members asked one by one, each weighed by what it gives to the evidence.
+#[test]
+fn edges_of_an_ensemble_are_those_of_its_members() {
+    let effort = Effort::default();
+    for (name, members) in ensembles() {
+        let whole = Model::ensemble(members.clone(), &[1.0, 2.0, 1.5]).unwrap();
+        for which in [0, 2, 3] {
+            let evidence = some_evidence(which);
+            let found = whole.inference().unwrap().edges(&evidence, effort).unwrap();
+            let (mut sum, mut total) = (vec![0.0; found.edges.len()], 0.0);
+            for (number, (member, weight)) in members.iter().zip([1.0, 2.0, 1.5]).enumerate() {
+                let alone = Model::from(member.clone());
+                let asked = alone.inference().unwrap();
+                let weight = weight * asked.log_evidence(&evidence, effort).unwrap().value.exp();
+                let edges: Vec<f64> =
+                    asked.edges(&evidence, effort).unwrap().edges.iter().map(|edge| edge.value).collect();
+                let own = whole.edges_of_member(number, &edges, 1.0);
+                sum.iter_mut().zip(own).for_each(|(sum, p)| *sum += weight * p);
+                total += weight;
+            }
+            for (found, sum) in found.edges.iter().zip(sum) {
+                assert!(
+                    (found.value - sum / total).abs() < 1e-9,
+                    "{name} {which}: {found:?} {}",
+                    sum / total
+                );
+            }
+        }
+    }
 }
 
 fn some_evidence(which: usize) -> Evidence {
@@ -200,7 +264,9 @@ fn no_evidence_is_certain() {
 fn edges_add_up_over_components() {
     for (name, model) in models() {
         let asked = model.inference().unwrap();
-        let n = model.blocks().blocks().len() as f64;
+        // What edges of ensembles are is another test.
+        let Some(member) = model.single() else { continue };
+        let n = member.blocks().blocks().len() as f64;
         for operations in [1e11, 0.0] {
             let effort = Effort { operations, ..Effort::default() };
             let found = asked.edges(&some_evidence(1), effort).unwrap();
@@ -290,7 +356,7 @@ fn the_most_probable_rows_of_many_columns_take_what_was_budgeted() {
         let shape = ComponentShape { hidden: Some(3), ..ComponentShape::default() };
         let part = |seed: u64| family.random(&states, &shape, seed).unwrap();
         let mixture = Mixture::new((1..=components).map(part).collect(), &vec![1.0; components as usize]);
-        Model::new(Blocks::none(&states), mixture.unwrap()).unwrap()
+        Model::from(Member::new(Blocks::none(&states), mixture.unwrap()).unwrap())
     };
     let nothing = Evidence::none(&states);
     let tree = of(Family::ChowLiu, 1);
@@ -374,7 +440,7 @@ fn large_blocks_count_what_they_do_not_list() {
     seen.dedup();
     let blocks = Blocks::from_combinations(&states, &[((0..13).collect(), seen)]).unwrap();
     let component = Component::Directed(Directed::random(blocks.states(), 3).unwrap());
-    let model = Model::new(blocks, Mixture::one(component)).unwrap();
+    let model = Model::from(Member::new(blocks, Mixture::one(component)).unwrap());
     let asked = model.inference().unwrap();
     let mut evidence = Evidence::none(&states);
     evidence.set(0, &[1]).unwrap();

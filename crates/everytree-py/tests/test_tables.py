@@ -10,6 +10,7 @@ from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import everytree
+from everytree import _core
 
 
 def people(rows=400):
@@ -43,6 +44,20 @@ def test_columns_are_left_out_and_later_tables_may_have_them(model):
         everytree.ChowLiuTree(drop=["idd"]).fit(table)
     filled = model.impute(table.assign(smoker=[None] * len(table)))
     assert list(filled["id"]) == list(table["id"])
+
+
+def test_ids_are_left_out_and_the_command_line_carries_them(tmp_path):
+    table = people()
+    model = everytree.ChowLiuTree(id="id", other=5, bins={"age": 4}).fit(table)
+    assert list(model.states_) == ["job", "age", "smoker", "cough"]
+    model.save(tmp_path / "people.everytree")
+    table.to_csv(tmp_path / "people.csv", index=False)
+    out = tmp_path / "scores.csv"
+    assert _core.main(["everytree", "score", str(tmp_path / "people.everytree"), str(tmp_path / "people.csv"), "--out", str(out)]) == 0
+    scores = pandas.read_csv(out)
+    assert list(scores["id"]) == list(table["id"])
+    assert np.allclose(scores["log_likelihood"], model.score_samples(table))
+    assert list(model.impute(table.assign(smoker=[None] * len(table)))["id"]) == list(table["id"])
 
 
 def test_arrays_without_names_leave_columns_out_by_number():

@@ -3,7 +3,7 @@
 use crate::{Model, Result};
 use everytree_core::forest::Cpu;
 use everytree_core::infer::{EdgePosterior, Estimate};
-use everytree_core::model::{Component, Learnable};
+use everytree_core::model::Learnable;
 use everytree_core::spanning::Kind;
 
 /// An edge and what it is worth.
@@ -37,12 +37,13 @@ pub struct Edge {
 /// The names of the variables of a model: of its columns, several of a block with plus signs between.
 pub(crate) fn names(model: &Model) -> Vec<String> {
     let name = |&column: &usize| model.schema().variables[column].name.as_str();
-    let blocks = model.core().blocks().blocks().iter();
-    blocks.map(|block| block.columns().iter().map(name).collect::<Vec<_>>().join(" + ")).collect()
+    let variables = model.core().edge_variables();
+    variables.iter().map(|columns| columns.iter().map(name).collect::<Vec<_>>().join(" + ")).collect()
 }
 
 impl Model {
-    /// The names of the variables between which edges are: columns, or blocks of columns with plus signs between.
+    /// The names of the variables between which edges are: columns, or blocks of columns with plus signs between. Of an ensemble
+    /// whose members have different blocks, columns.
     pub fn variables(&self) -> Vec<String> {
         names(self)
     }
@@ -64,22 +65,46 @@ impl Model {
     /// # Ok::<(), everytree::Error>(())
     /// ```
     pub fn edge_matrices(&self) -> Result<Vec<Vec<f64>>> {
-        if let Some(posteriors) = &self.file().edge_posteriors {
-            return Ok(posteriors.clone());
+        let cpu = Cpu::<f64>::new().keeping(0);
+        let mut matrices = Vec::new();
+        for (number, member) in self.core().members().iter().enumerate() {
+            let mixture = member.mixture();
+            let weights = mixture.mixing_weights();
+            let own: Vec<Vec<f64>> = match self.file().edge_posteriors.get(number) {
+                Some(Some(posteriors)) => posteriors.clone(),
+                // Not learned: as probable as before any data.
+                _ => mixture
+                    .components()
+                    .iter()
+                    .zip(&weights)
+                    .map(|(component, weight)| {
+                        let prior = component.prior_edges(&component.ready(&cpu)?);
+                        Ok(prior.into_iter().map(|p| weight * p).collect())
+                    })
+                    .collect::<Result<_>>()?,
+            };
+            matrices.extend(self.of_member(number, own, &weights));
         }
-        // Not learned: as probable as before any data.
-        let (mixture, cpu) = (self.core().mixture(), Cpu::<f64>::new().keeping(0));
-        let both = mixture.components().iter().zip(mixture.mixing_weights());
-        both.map(|(component, weight)| {
-            let prior = component.prior_edges(&component.ready(&cpu)?);
-            Ok(prior.into_iter().map(|p| weight * p).collect())
-        })
-        .collect()
+        Ok(matrices)
+    }
+
+    /// Matrices of the components of a member as matrices over the variables of the model, by the weight of the member.
+    fn of_member(&self, number: usize, matrices: Vec<Vec<f64>>, shares: &[f64]) -> Vec<Vec<f64>> {
+        let core = self.core();
+        if core.single().is_some() {
+            return matrices;
+        }
+        let weight = core.weights()[number];
+        let all = |(matrix, share): (Vec<f64>, &f64)| {
+            let edges = core.edges_of_member(number, &matrix, *share);
+            edges.into_iter().map(|p| weight * p).collect()
+        };
+        matrices.into_iter().zip(shares).map(all).collect()
     }
 
     /// The same of all components together, symmetric where edges have no direction.
     pub fn edge_probabilities(&self) -> Result<Vec<f64>> {
-        let n = self.core().blocks().blocks().len();
+        let n = self.core().edge_variables().len();
         let mut sum = vec![0.0; n * n];
         for matrix in self.edge_matrices()? {
             sum.iter_mut().zip(matrix).for_each(|(sum, p)| *sum += p);
@@ -109,14 +134,18 @@ impl Model {
     /// ```
     pub fn edges(&self) -> Result<Vec<Edge>> {
         let posteriors = self.edge_matrices()?;
-        let mixture = self.core().mixture();
-        let weights: Vec<Vec<f64>> = mixture.components().iter().map(Component::weights).collect();
-        let mean: Vec<f64> = (0..weights[0].len())
-            .map(|place| {
-                let both = weights.iter().zip(mixture.mixing_weights());
-                both.map(|(weights, share)| share * weights[place]).sum()
-            })
-            .collect();
+        let mut mean = vec![0.0; posteriors[0].len()];
+        for (number, member) in self.core().members().iter().enumerate() {
+            let mixture = member.mixture();
+            let shares = mixture.mixing_weights();
+            let both = mixture.components().iter().zip(&shares);
+            let own = both.map(|(component, share)| {
+                component.weights().into_iter().map(|weight| share * weight).collect::<Vec<_>>()
+            });
+            for weights in self.of_member(number, own.collect(), &shares) {
+                mean.iter_mut().zip(weights).for_each(|(mean, weight)| *mean += weight);
+            }
+        }
         let sum: Vec<f64> =
             (0..mean.len()).map(|place| posteriors.iter().map(|component| component[place]).sum()).collect();
         Ok(self.edges_of(&sum, &mean))
@@ -132,7 +161,7 @@ impl Model {
 fn edges_of(model: &Model, probabilities: &[f64], weights: &[f64]) -> Vec<Edge> {
     let names = names(model);
     let n = names.len();
-    let directed = model.core().kind() == Kind::Directed;
+    let directed = model.core().edge_kind() == Kind::Directed;
     let pairs = (0..n).flat_map(|v| (0..if directed { n } else { v }).map(move |u| (u, v)));
     let mut edges: Vec<Edge> = pairs
         .filter(|(u, v)| u != v)

@@ -276,7 +276,7 @@ impl<'a> Imputation<'a> {
     /// What fills the missing cells of a table.
     pub fn cells<'t>(&self, table: impl Into<Input<'t>>) -> Result<ImputedCells> {
         let (table, schema) = (table.into(), self.model.schema());
-        let inference = self.model.inference_for(Work::Score)?;
+        let inference = self.model.inference_for(Work::Impute)?;
         let mut found = self.incomplete_rows(table)?;
         let cells: Result<Vec<Vec<ImputedCell>>> = found
             .0

@@ -2,9 +2,10 @@
 
 use crate::error::Kind;
 use crate::{Model, Result};
+use everytree_core::file::EdgePosteriors;
 use everytree_core::infer::Inference;
 use everytree_core::memory;
-use everytree_core::model::Footprint;
+use everytree_core::model::{Footprint, Member};
 
 /// Bytes that may be used: what was said, or 80 % of what the machine or its container has. One limit for the whole process.
 ///
@@ -41,8 +42,10 @@ pub enum Work {
     Look,
     /// Answers to questions, and rows drawn.
     Answer,
-    /// Likelihoods of many rows, and cells filled in.
+    /// Likelihoods of many rows.
     Score,
+    /// Missing cells of many rows filled in.
+    Impute,
 }
 
 impl Model {
@@ -58,15 +61,20 @@ impl Model {
     /// # Ok::<(), everytree::Error>(())
     /// ```
     pub fn memory_needed(&self, work: Work) -> u64 {
-        let core = self.core();
-        let components = core.mixture().components().len();
-        let footprint = Footprint::of(core.family(), &core.shape(), &core.blocks().states(), components, 0);
-        match work {
-            Work::Look if self.file().edge_posteriors.is_some() => footprint.looking,
-            Work::Look => footprint.finding,
-            Work::Answer => footprint.answers,
-            Work::Score => footprint.scoring,
-        }
+        let members = self.core().members().iter().zip(&self.file().edge_posteriors);
+        let of = |(member, posteriors): (&Member, &Option<EdgePosteriors>)| {
+            let components = member.mixture().components().len();
+            let states = member.blocks().states();
+            let footprint = Footprint::of(member.family(), &member.shape(), &states, components, 0);
+            match work {
+                Work::Look if posteriors.is_some() => footprint.looking,
+                Work::Look => footprint.finding,
+                Work::Answer => footprint.answers,
+                Work::Score => footprint.scoring,
+                Work::Impute => footprint.imputing,
+            }
+        };
+        members.map(of).fold(0, u64::saturating_add)
     }
 
     /// Is there room for it?
@@ -75,6 +83,7 @@ impl Model {
             Work::Look => "a look into this model",
             Work::Answer => "answers of this model",
             Work::Score => "scores by this model",
+            Work::Impute => "imputation by this model",
         };
         let fits = memory::check(what, self.memory_needed(work));
         Ok(fits.map_err(|error| Kind::Memory(error, REMEDY))?)

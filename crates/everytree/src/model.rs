@@ -123,24 +123,24 @@ impl Model {
         &self.schema
     }
 
-    /// The name of its family: `moat`, `directed`, `chow-liu` …
+    /// The name of its family: `moat`, `directed`, `chow-liu` …, or `ensemble`.
     pub fn family(&self) -> &'static str {
         self.file.model.family_name()
     }
 
     /// The same in full: `mixture of all trees`, `Chow–Liu tree` …
     pub fn title(&self) -> &'static str {
-        self.core().family().title(self.components())
+        self.core().title()
     }
 
-    /// How many components are mixed.
+    /// How many components are mixed; of an ensemble, of all members together.
     pub fn components(&self) -> usize {
-        self.file.model.mixture().components().len()
+        self.file.model.components()
     }
 
-    /// The mixing weight of every component.
+    /// The mixing weight of every component, one member after the other.
     pub fn mixing_weights(&self) -> Vec<f64> {
-        self.file.model.mixture().mixing_weights()
+        self.file.model.mixing_weights()
     }
 
     /// How many numbers say it all.
@@ -150,7 +150,7 @@ impl Model {
 
     /// Have edges a direction?
     pub fn is_directed(&self) -> bool {
-        self.file.model.kind() == TreeKind::Directed
+        self.file.model.edge_kind() == TreeKind::Directed
     }
 
     /// What it answers exactly, whatever the evidence.

@@ -181,7 +181,7 @@ impl<'m> Query<'m> {
             true => {
                 let found = inference.edges(self.evidence.likelihoods(), effort)?;
                 Some(EdgeAnswer {
-                    edges: tree_edges(&names(model), inference.kind(), &found),
+                    edges: tree_edges(&names(model), model.core().edge_kind(), &found),
                     method: found.method,
                     trees: found.trees,
                     effective_sample_size: found.effective_sample_size,

@@ -372,7 +372,7 @@ impl<'a> Scoring<'a> {
             choice => choice,
         };
         let device = Device::find(choice, self.model.schema().variables.len(), &note)?;
-        let scorer = Scorer::new(&device, self.model.core(), note)?;
+        let scorer = Scorer::new(&device, self.model.core().single(), note)?;
         let inference = self.model.inference_for(Work::Score)?;
         let mut incomplete = 0;
         let at_once = if scorer.is_on_device() { DEVICE_CHUNK } else { CHUNK };

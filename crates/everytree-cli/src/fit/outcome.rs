@@ -1,6 +1,7 @@
 //! What a fit came to, in words.
 
 use super::Fit;
+use crate::members;
 use crate::progress::{duration, size_of};
 use anyhow::Result;
 use everytree::{FitReport, Fitted, Schema, TrialResult, count, grouping_in_words, plural};
@@ -44,13 +45,7 @@ fn object(fitted: &Fitted, out: &Path) -> Value {
     if let Some(error) = report.test_standard_error {
         object["test_standard_error"] = json!(error);
     }
-    let core = &model.file().model;
-    if let Some(count) = core.hidden() {
-        object["hidden"] = json!(count);
-    }
-    if !core.blocks().is_none() {
-        object["blocks"] = json!(core.blocks().blocks().len());
-    }
+    members::describe(model, &mut object);
     if report.trials.len() > 1 {
         object["tried"] = json!(report.trials);
         object["groupings"] = json!(report.groupings);
@@ -97,16 +92,17 @@ fn words(schema: &Schema, fitted: &Fitted, out: &Path) -> String {
         };
         lines.push(format!("  test  {test_ll:>12.4}   {}{error}{test_share}", plural(rows, "row")));
     }
-    let core = &model.file().model;
     let mut made = plural(model.parameters(), "parameter");
-    if model.components() > 1 {
-        made = format!("{}, {made}", plural(model.components(), "component"));
-    }
-    if let Some(count) = core.hidden() {
-        made = format!("{}, {made}", plural(count, "hidden state"));
-    }
-    if !core.blocks().is_none() {
-        made = format!("{} of columns, {made}", plural(core.blocks().blocks().len(), "block"));
+    if let [member] = &model.members()[..] {
+        if member.components > 1 {
+            made = format!("{}, {made}", plural(member.components, "component"));
+        }
+        if let Some(count) = member.hidden {
+            made = format!("{}, {made}", plural(count, "hidden state"));
+        }
+        if let Some(count) = member.blocks {
+            made = format!("{} of columns, {made}", plural(count, "block"));
+        }
     }
     let (seconds, device) = (duration(report.seconds), &report.device);
     lines.push(format!("{made} in {seconds} on {device}; saved {}\n", out.display()));

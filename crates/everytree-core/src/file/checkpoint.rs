@@ -9,7 +9,7 @@ use super::unpack::Unpacked;
 use super::{ContentError, FileError};
 use crate::data::Schema;
 use crate::learn::{Adam, BestModel, Epoch, Plan, Running, Search, State, Trial, TrialResult};
-use crate::model::{Family, HowMany, MAX_COMPONENTS, MAX_HIDDEN, Model, Pairs, Settings, Start};
+use crate::model::{Family, HowMany, MAX_COMPONENTS, MAX_HIDDEN, Member, Pairs, Settings, Start};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -92,7 +92,7 @@ impl Checkpoint {
     fn parts(&self) -> Option<(String, Vec<List<'_>>)> {
         let Running { trial, blocks, state } = self.search.running.as_ref()?;
         let best = self.search.best.as_ref();
-        let model = Model::new(blocks.clone(), (*state.model).clone()).ok()?;
+        let model = Member::new(blocks.clone(), (*state.model).clone()).ok()?;
         let earlier =
             |found: &BestModel| Earlier { shape: Shape::of(&found.model), history: found.history.clone() };
         let description = Description {
@@ -197,7 +197,7 @@ impl Checkpoint {
             let blocks = earlier.shape.blocks(&columns)?;
             let mixture =
                 earlier.shape.mixture(&blocks.states(), &unpacked.numbers("earlier.parameters")?)?;
-            let model = Model::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
+            let model = Member::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
             Ok(BestModel { model, history: earlier.history })
         });
         let running = Running { trial: story.trial, blocks, state };

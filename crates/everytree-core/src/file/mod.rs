@@ -12,9 +12,10 @@ mod unpack;
 
 pub use atomic::{write_atomically, write_through};
 pub use checkpoint::Checkpoint;
-pub use model::{Evaluated, FORMAT, ModelFile, Provenance, Results, TableFacts};
+pub use model::{EdgePosteriors, Evaluated, FORMAT, ModelFile, Provenance, Results, TableFacts};
 
 use crate::memory::TooMuchMemory;
+use crate::model::MAX_MEMBERS;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -85,8 +86,8 @@ pub enum ContentError {
         /// What its bytes give.
         found: u32,
     },
-    /// Several models are averaged.
-    #[error("it has {found} members; this version reads files with one: update everytree")]
+    /// None, or more than can be.
+    #[error("it has {found} members; from 1 to {MAX_MEMBERS} are possible")]
     Members {
         /// How many.
         found: usize,

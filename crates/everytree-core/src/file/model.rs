@@ -2,12 +2,12 @@
 
 use super::atomic::write_through;
 use super::pack::{self, List};
-use super::shape::{Names, Shape};
+use super::shape::{Names, Shape, check_range};
 use super::unpack::Unpacked;
 use super::{ContentError, FileError};
 use crate::data::Schema;
 use crate::learn::{Epoch, TrialResult};
-use crate::model::{Component, Learnable, Mixture, Model, Settings};
+use crate::model::{Component, Learnable, MAX_MEMBERS, Member, Mixture, Model, Settings};
 use crate::util::triangle;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -15,6 +15,8 @@ use std::path::Path;
 
 /// The newest format that this version writes and reads.
 pub const FORMAT: u64 = 3;
+/// The list of the logarithms of the weights of members.
+const MEMBER_WEIGHTS: &str = "members.log_weight";
 
 /// A model with the names of its variables and the story of its making.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,10 +27,13 @@ pub struct ModelFile {
     pub schema: Schema,
     /// Where it comes from.
     pub provenance: Provenance,
-    /// For every component, the share of training rows that are its own and whose tree has each edge: a matrix over the
-    /// blocks, in the layout of [`crate::spanning::Kind`].
-    pub edge_posteriors: Option<Vec<Vec<f64>>>,
+    /// For every member, what rows say about edges; nothing where that is not known.
+    pub edge_posteriors: Vec<Option<EdgePosteriors>>,
 }
+
+/// For every component of a member, the share of training rows that are its own and whose tree has each edge: a matrix over the
+/// blocks, in the layout of [`crate::spanning::Kind`].
+pub type EdgePosteriors = Vec<Vec<f64>>;
 
 /// Where a model comes from. Nothing in it depends on the clock or the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +51,9 @@ pub struct Provenance {
     /// All fits of which this was the best.
     #[serde(default, rename = "tried", skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialResult>,
+    /// Of an ensemble, where each member comes from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Provenance>,
 }
 
 /// Enough to know a table again.
@@ -108,8 +116,8 @@ struct Description<'a> {
     format: u64,
     kind: &'static str,
     version: &'static str,
-    /// What is averaged: one, so far.
-    members: [Shape; 1],
+    /// What is averaged.
+    members: Vec<Shape>,
     schema: &'a Schema,
     provenance: &'a Provenance,
 }
@@ -134,18 +142,26 @@ struct ToldOfOne {
 impl ModelFile {
     /// The description, and lists of numbers.
     fn parts(&self) -> (String, Vec<List<'_>>) {
-        let (mixture, names) = (self.model.mixture(), Names::Member(0));
-        let shape = Shape::of(&self.model);
-        let mut lists = shape.lists(mixture, names);
-        if let Some(posteriors) = &self.edge_posteriors {
-            let name = names.list(Shape::posterior_name(mixture));
-            lists.push(List { name, pieces: posteriors.iter().map(|list| (&list[..]).into()).collect() });
+        let members = self.model.members();
+        let shapes: Vec<Shape> = members.iter().map(Shape::of).collect();
+        let mut lists = Vec::new();
+        for (number, (member, shape)) in members.iter().zip(&shapes).enumerate() {
+            let (mixture, names) = (member.mixture(), Names::Member(number));
+            lists.extend(shape.lists(mixture, names));
+            if let Some(Some(posteriors)) = self.edge_posteriors.get(number) {
+                let name = names.list(Shape::posterior_name(mixture));
+                let pieces = posteriors.iter().map(|list| (&list[..]).into()).collect();
+                lists.push(List { name, pieces });
+            }
+        }
+        if members.len() > 1 {
+            lists.push(List::whole(MEMBER_WEIGHTS.to_owned(), self.model.log_weights()));
         }
         let description = Description {
             format: FORMAT,
             kind: "model",
             version: env!("CARGO_PKG_VERSION"),
-            members: [shape],
+            members: shapes,
             schema: &self.schema,
             provenance: &self.provenance,
         };
@@ -165,29 +181,41 @@ impl ModelFile {
     }
 
     fn unpack(mut unpacked: Unpacked<'_>) -> Result<Self, ContentError> {
-        let (shape, names, schema, provenance) = if unpacked.format <= 2 {
+        let (shapes, schema, provenance) = if unpacked.format <= 2 {
             let ToldOfOne { shape, schema, provenance } = unpacked.description()?;
-            (shape, Names::Plain, schema, provenance)
+            (vec![(shape, Names::Plain)], schema, provenance)
         } else {
             let Told { members, schema, provenance } = unpacked.description()?;
             let found = members.len();
-            let [shape] = <[Shape; 1]>::try_from(members).map_err(|_| ContentError::Members { found })?;
-            (shape, Names::Member(0), schema, provenance)
+            if !(1..=MAX_MEMBERS).contains(&found) {
+                return Err(ContentError::Members { found });
+            }
+            let named = |(number, shape): (usize, Shape)| (shape, Names::Member(number));
+            (members.into_iter().enumerate().map(named).collect(), schema, provenance)
         };
-        shape.check()?;
         let fit = |what: String| ContentError::Model(what);
         schema.check().map_err(fit)?;
-        let blocks = shape.blocks(&schema.states())?;
-        let mixture = shape.mixture_of_lists(&mut unpacked, &blocks.states(), names)?;
-        let posterior = names.list(Shape::posterior_name(&mixture));
-        let edge_posteriors = match unpacked.has(&posterior) {
-            true => Some(read_posteriors(&mut unpacked, &posterior, &mixture)?),
-            false => None,
-        };
-        if let Some(posteriors) = &edge_posteriors {
-            check_posteriors(posteriors).map_err(fit)?;
+        let (mut members, mut edge_posteriors) = (Vec::new(), Vec::new());
+        for (shape, names) in shapes {
+            shape.check()?;
+            let blocks = shape.blocks(&schema.states())?;
+            let mixture = shape.mixture_of_lists(&mut unpacked, &blocks.states(), names)?;
+            let posterior = names.list(Shape::posterior_name(&mixture));
+            let posteriors = match unpacked.has(&posterior) {
+                true => Some(read_posteriors(&mut unpacked, &posterior, &mixture)?),
+                false => None,
+            };
+            if let Some(posteriors) = &posteriors {
+                check_posteriors(posteriors).map_err(fit)?;
+            }
+            members.push(Member::new(blocks, mixture).map_err(|error| fit(error.to_string()))?);
+            edge_posteriors.push(posteriors);
         }
-        let model = Model::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
+        let log_weights = match members.len() {
+            1 => vec![0.0],
+            _ => member_weights(&mut unpacked)?,
+        };
+        let model = Model::with_log_weights(members, log_weights).map_err(|error| fit(error.to_string()))?;
         Ok(Self { model, schema, provenance, edge_posteriors })
     }
 
@@ -202,6 +230,17 @@ impl ModelFile {
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let unpacked = Unpacked::of_file(path, "model", FORMAT)?;
         Self::unpack(unpacked).map_err(|what| FileError::Content { path: path.to_owned(), what })
+    }
+}
+
+/// The logarithms of the weights of members, which add up to 1.
+fn member_weights(unpacked: &mut Unpacked<'_>) -> Result<Vec<f64>, ContentError> {
+    let log_weights = unpacked.numbers(MEMBER_WEIGHTS)?;
+    check_range(&log_weights)?;
+    let sum: f64 = log_weights.iter().map(|log| log.exp()).sum();
+    match (sum - 1.0).abs() <= 1e-9 {
+        true => Ok(log_weights),
+        false => Err(ContentError::Model(format!("the weights of members add up to {sum}"))),
     }
 }
 

@@ -6,7 +6,7 @@ use super::unpack::Unpacked;
 use crate::blocks::Blocks;
 use crate::forest::Tables;
 use crate::model::{
-    Component, ComponentShape, Family, MAX_COMPONENTS, MOST_PARAMETER, Mixture, Model, Trees,
+    Component, ComponentShape, Family, MAX_COMPONENTS, MOST_PARAMETER, Member, Mixture, Trees,
 };
 use crate::spanning::Kind;
 use serde::{Deserialize, Serialize};
@@ -67,12 +67,12 @@ fn fit(what: impl ToString) -> ContentError {
 }
 
 impl Shape {
-    pub fn of(model: &Model) -> Self {
-        let blocks = model.blocks().combinations();
+    pub fn of(member: &Member) -> Self {
+        let blocks = member.blocks().combinations();
         Self {
-            family: model.family_name().to_owned(),
-            component: model.shape(),
-            components: model.mixture().components().len(),
+            family: member.family_name().to_owned(),
+            component: member.shape(),
+            components: member.mixture().components().len(),
             blocks: blocks
                 .into_iter()
                 .map(|(columns, combinations)| Together { columns, combinations })
@@ -197,7 +197,7 @@ impl Shape {
 }
 
 /// Learning keeps parameters within a range in which everything can be computed.
-fn check_range(parameters: &[f64]) -> Result<(), ContentError> {
+pub(super) fn check_range(parameters: &[f64]) -> Result<(), ContentError> {
     match parameters.iter().position(|value| value.is_nan() || value.abs() > MOST_PARAMETER) {
         None => Ok(()),
         Some(place) => {

@@ -11,9 +11,10 @@ use super::method::{Effort, Method};
 use super::one_tree::TreePosterior;
 use super::proposal::Proposal;
 use super::sample::Sampling;
-use super::whole::Inference;
+use super::whole::{Group, Inference};
+use crate::blocks::Blocks;
 use crate::data::Table;
-use crate::model::{ComponentInference, Density, EdgeTables, ModelError};
+use crate::model::{ComponentInference, Density, EdgeTables, ModelError, TreeModel};
 use crate::util::choose;
 use crate::util::{seed_of, stream};
 use rand::RngExt;
@@ -27,13 +28,21 @@ const CHUNK: usize = 32;
 impl Inference<'_> {
     /// The entropy of the model in nats. Of the effort, `trees` bounds the random rows.
     pub fn entropy(&self, effort: Effort<'_>) -> Result<Estimate, InferError> {
-        if self.enumerable(effort) {
-            let nothing = Evidence::none(&self.blocks.states());
-            let mut value = 0.0;
-            exact::each(&self.mixed, &nothing, &mut |row, log| {
+        let mut value = 0.0;
+        if let Some(Group { blocks, mixed }) = self.enumerable(effort) {
+            exact::each(mixed, &Evidence::none(&blocks.states()), &mut |row, log| {
                 if log > f64::NEG_INFINITY {
-                    let share = self.blocks.log_share(|block| usize::from(row[block]));
+                    let share = blocks.log_share(|block| usize::from(row[block]));
                     value -= log.exp() * (log + share);
+                }
+            })?;
+            return Ok(Estimate { value, standard_error: 0.0 });
+        }
+        let nothing = Evidence::none(&self.columns);
+        if self.enumerable_given(&nothing, effort.operations) {
+            exact::each(self, &nothing, &mut |_, log| {
+                if log > f64::NEG_INFINITY {
+                    value -= log.exp() * log;
                 }
             })?;
             return Ok(Estimate { value, standard_error: 0.0 });
@@ -53,9 +62,10 @@ impl Inference<'_> {
             let log_q = other.log_p_of(&rows.iter().map(|row| translate(row)).collect::<Vec<_>>())?;
             Ok(log_p.iter().zip(log_q).map(|(p, q)| p - q).collect())
         };
-        if self.blocks.is_none() && self.enumerable(effort) {
+        let nothing = Evidence::none(&self.columns);
+        if self.enumerable_given(&nothing, effort.operations) {
             let (mut rows, mut log_p) = (Vec::new(), Vec::new());
-            exact::each(&self.mixed, &Evidence::none(&self.columns), &mut |row, log| {
+            exact::each(self, &nothing, &mut |row, log| {
                 if log > f64::NEG_INFINITY {
                     rows.push(row.to_vec());
                     log_p.push(log);
@@ -68,11 +78,13 @@ impl Inference<'_> {
         self.mean(effort, &differences)
     }
 
-    /// Can all rows of blocks be looked at?
-    fn enumerable(&self, effort: Effort<'_>) -> bool {
-        let nothing = Evidence::none(&self.blocks.states());
-        let operations = effort.operations / self.mixed.parts.len() as f64;
-        Method::affordable(&nothing, operations) == Method::Exact
+    /// The one group of components, where there is one and all of its rows can be looked at.
+    fn enumerable(&self, effort: Effort<'_>) -> Option<&Group<'_>> {
+        self.single().filter(|group| {
+            let nothing = Evidence::none(&group.blocks.states());
+            let operations = effort.operations / group.mixed.parts.len() as f64;
+            Method::affordable(&nothing, operations) == Method::Exact
+        })
     }
 
     fn log_p_of(&self, rows: &[Vec<u16>]) -> Result<Vec<f64>, ModelError> {
@@ -122,32 +134,39 @@ impl Inference<'_> {
     /// # Panics
     /// When there are no such columns.
     pub fn mutual_information(&self, u: usize, v: usize, effort: Effort<'_>) -> Result<Estimate, InferError> {
-        let pair = Pair::new(self, u, v);
         let k_v = self.columns[v];
-        if self.enumerable(effort) {
-            let mut of_blocks = vec![0.0; pair.size()];
-            exact::each(&self.mixed, &Evidence::none(&self.blocks.states()), &mut |row, log| {
-                of_blocks[pair.place(row)] += log.exp();
+        let of_joint =
+            |joint: &[f64]| Estimate { value: dot(joint, &ratios(joint, k_v)), standard_error: 0.0 };
+        if let Some(Group { blocks, mixed }) = self.enumerable(effort) {
+            let pair = Pair::new(blocks, u, v);
+            let mut joint = vec![0.0; pair.size()];
+            exact::each(mixed, &Evidence::none(&blocks.states()), &mut |row, log| {
+                joint[pair.place(row)] += log.exp();
             })?;
-            let joint = pair.of_columns(&of_blocks);
-            return Ok(Estimate { value: dot(&joint, &ratios(&joint, k_v)), standard_error: 0.0 });
+            return Ok(of_joint(&pair.of_columns(&joint)));
         }
-        let densities: Option<Vec<&dyn Density>> = self
-            .mixed
-            .parts
-            .iter()
-            .map(|part| match part {
-                ComponentInference::AllTrees(density) => Some(&**density),
-                ComponentInference::OneTree(_) => None,
-            })
-            .collect();
-        let Some(densities) = densities else {
-            let joint = pair.of_columns(&self.joint_of_trees(&pair));
-            return Ok(Estimate { value: dot(&joint, &ratios(&joint, k_v)), standard_error: 0.0 });
-        };
-        let proposals: Result<Vec<Proposal>, _> =
-            densities.iter().map(|density| Proposal::prior(*density)).collect();
-        let joints = Joints { inference: self, densities, proposals: proposals?, pair, seed: effort.seed };
+        // What single trees say is exact; of all trees, random ones tell.
+        let mut exactly = vec![0.0; self.columns[u] * k_v];
+        let mut sources = Vec::new();
+        for (group, part, weight) in self.parts() {
+            let pair = Pair::new(&group.blocks, u, v);
+            match part {
+                ComponentInference::OneTree(tree) => {
+                    let joint = pair.of_columns(&pair.joint_of_tree(tree, &group.blocks.states()));
+                    exactly.iter_mut().zip(joint).for_each(|(sum, p)| *sum += weight.exp() * p);
+                }
+                ComponentInference::AllTrees(density) => {
+                    let density = &**density;
+                    let given = pair.in_turn(&group.blocks.states());
+                    let (weight, proposal) = (weight.exp(), Proposal::prior(density)?);
+                    sources.push(Source { weight, density, proposal, pair, given });
+                }
+            }
+        }
+        if sources.is_empty() {
+            return Ok(of_joint(&exactly));
+        }
+        let joints = Joints { exactly, sources, seed: effort.seed };
         let mut trees = FIRST.min(effort.trees.max(1));
         loop {
             let mean = joints.mean_of(trees, &|joint| joint.to_vec());
@@ -167,25 +186,6 @@ impl Inference<'_> {
             trees = (2 * trees).min(effort.trees);
         }
     }
-
-    /// The joint distribution of two blocks where every component is one tree.
-    fn joint_of_trees(&self, pair: &Pair) -> Vec<f64> {
-        let states = self.blocks.states();
-        let mut joint = vec![0.0; pair.size()];
-        let asked_for = pair.asked_for();
-        let width = states[asked_for];
-        for (part, share) in self.mixed.parts.iter().zip(&self.mixed.log_weights) {
-            let ComponentInference::OneTree(tree) = part else { continue };
-            let own = tree.offsets()[asked_for]..tree.offsets()[asked_for + 1];
-            for (evidence, line) in pair.in_turn(&states).iter().zip(joint.chunks_exact_mut(width)) {
-                let mut told = TreePosterior::new(tree, evidence);
-                let p = (told.log_evidence() + share).exp();
-                let posterior = &told.posterior()[own.clone()];
-                line.iter_mut().zip(posterior).for_each(|(entry, q)| *entry += p * q);
-            }
-        }
-        joint
-    }
 }
 
 /// Two columns, and how their joint distribution comes from that of their blocks.
@@ -201,10 +201,10 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(inference: &Inference<'_>, u: usize, v: usize) -> Self {
-        let places = inference.blocks.places();
-        let block = |column: usize| &inference.blocks.blocks()[places[column].0];
-        let (k_u, k_v) = (inference.columns[u], inference.columns[v]);
+    fn new(of: &Blocks, u: usize, v: usize) -> Self {
+        let (places, columns) = (of.places(), of.column_states());
+        let block = |column: usize| &of.blocks()[places[column].0];
+        let (k_u, k_v) = (columns[u], columns[v]);
         let given = |column: usize, states: usize| given_state(block(column), places[column].1, states);
         let blocks = (places[u].0, places[v].0);
         if blocks.0 != blocks.1 {
@@ -229,6 +229,20 @@ impl Pair {
 
     fn size(&self) -> usize {
         self.states.0 * self.states.1
+    }
+
+    /// The joint distribution of the blocks, which have so many states, under one tree.
+    fn joint_of_tree(&self, tree: &TreeModel, states: &[usize]) -> Vec<f64> {
+        let mut joint = vec![0.0; self.size()];
+        let asked_for = self.asked_for();
+        let own = tree.offsets()[asked_for]..tree.offsets()[asked_for + 1];
+        for (evidence, line) in self.in_turn(states).iter().zip(joint.chunks_exact_mut(own.len())) {
+            let mut told = TreePosterior::new(tree, evidence);
+            let p = told.log_evidence().exp();
+            let posterior = &told.posterior()[own.clone()];
+            line.iter_mut().zip(posterior).for_each(|(entry, q)| *entry = p * q);
+        }
+        joint
     }
 
     /// Are both columns in one block?
@@ -304,42 +318,51 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// The joint distributions of two columns under random trees.
 struct Joints<'a> {
-    inference: &'a Inference<'a>,
-    /// The components.
-    densities: Vec<&'a dyn Density>,
-    /// The prior of each component.
-    proposals: Vec<Proposal>,
-    pair: Pair,
+    /// What is known without them, times its weight.
+    exactly: Vec<f64>,
+    /// Components of all trees.
+    sources: Vec<Source<'a>>,
     seed: u64,
+}
+
+/// A component of all trees.
+struct Source<'a> {
+    weight: f64,
+    density: &'a dyn Density,
+    /// Its prior over trees.
+    proposal: Proposal,
+    pair: Pair,
+    /// Every state of the first block in turn.
+    given: Vec<Evidence>,
 }
 
 impl Joints<'_> {
     /// The mean over the first `trees` trees of a function of the joint distribution: the same trees every time.
     fn mean_of(&self, trees: usize, of: &(dyn Fn(&[f64]) -> Vec<f64> + Sync)) -> Vec<f64> {
-        let mixed = &self.inference.mixed;
-        let states = self.inference.blocks.states();
-        let shares: Vec<f64> = mixed.log_weights.iter().map(|log| log.exp()).collect();
-        let given = self.pair.in_turn(&states);
-        let offsets = self.densities[0].tables().offsets();
-        let asked_for = self.pair.asked_for();
-        let own = offsets[asked_for]..offsets[asked_for + 1];
+        let shares: Vec<f64> = self.sources.iter().map(|source| source.weight).collect();
+        let all: f64 = shares.iter().sum();
         let parts: Vec<Vec<f64>> = (0..trees.div_ceil(CHUNK))
             .into_par_iter()
             .map(|chunk| {
                 let mut rng = stream(self.seed, "trees of pairs", chunk as u64);
                 let mut messages: Vec<Messages<'_>> =
-                    self.densities.iter().map(|density| Messages::new(density.tables())).collect();
+                    self.sources.iter().map(|source| Messages::new(source.density.tables())).collect();
                 let mut sum: Vec<f64> = Vec::new();
-                let mut joint = vec![0.0; self.pair.size()];
                 for _ in chunk * CHUNK..trees.min((chunk + 1) * CHUNK) {
-                    let part = if shares.len() > 1 { choose(&shares, rng.random()) } else { 0 };
-                    let (tree, _) = self.proposals[part].draw(&mut rng);
+                    let number = if shares.len() > 1 { choose(&shares, rng.random()) } else { 0 };
+                    let Source { density, proposal, pair, given, .. } = &self.sources[number];
+                    let offsets = density.tables().offsets();
+                    let own = offsets[pair.asked_for()]..offsets[pair.asked_for() + 1];
+                    let mut joint = vec![0.0; pair.size()];
+                    let (tree, _) = proposal.draw(&mut rng);
                     for (evidence, row) in given.iter().zip(joint.chunks_exact_mut(own.len())) {
-                        let p = messages[part].collect(&tree, evidence).exp();
-                        let posterior = &messages[part].distribute(&tree)[own.clone()];
+                        let p = messages[number].collect(&tree, evidence).exp();
+                        let posterior = &messages[number].distribute(&tree)[own.clone()];
                         row.iter_mut().zip(posterior).for_each(|(entry, q)| *entry = p * q);
                     }
-                    let values = of(&self.pair.of_columns(&joint));
+                    let mut joint = pair.of_columns(&joint);
+                    joint.iter_mut().zip(&self.exactly).for_each(|(p, exactly)| *p = all * *p + exactly);
+                    let values = of(&joint);
                     sum.resize(values.len(), 0.0);
                     sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
                 }

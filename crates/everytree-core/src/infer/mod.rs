@@ -19,6 +19,7 @@ mod mcmc;
 mod measure;
 mod messages;
 mod method;
+mod mixed;
 mod most_probable;
 mod one_tree;
 mod part;

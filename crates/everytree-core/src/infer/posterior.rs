@@ -2,6 +2,8 @@
 
 use super::estimate::Estimate;
 use super::method::Method;
+use crate::blocks::Blocks;
+use crate::model::without_directions;
 
 /// Posteriors of all states of all variables.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +59,28 @@ pub(crate) fn by_variable(offsets: &[usize], found: Expectation) -> Posterior {
 }
 
 impl Expectation {
+    /// Of parents of n variables, what they say about edges: below the diagonal, one is the parent of the other.
+    pub fn forget_directions(&mut self, n: usize) {
+        let errors = |parents: &[Estimate]| -> Vec<f64> {
+            parents.iter().map(|parent| parent.standard_error.powi(2)).collect()
+        };
+        let values: Vec<f64> = self.means.iter().map(|parent| parent.value).collect();
+        let (values, squares) = (without_directions(&values, n), without_directions(&errors(&self.means), n));
+        self.set(&values, &squares);
+    }
+
+    /// Of edges between blocks, what they say about edges between columns.
+    pub fn over_columns(&mut self, blocks: &Blocks) {
+        let values: Vec<f64> = self.means.iter().map(|edge| edge.value).collect();
+        let errors: Vec<f64> = self.means.iter().map(|edge| edge.standard_error.powi(2)).collect();
+        self.set(&blocks.over_columns(&values, 1.0), &blocks.over_columns(&errors, 0.0));
+    }
+
+    fn set(&mut self, values: &[f64], squares: &[f64]) {
+        let both = values.iter().zip(squares);
+        self.means = both.map(|(&value, square)| Estimate { value, standard_error: square.sqrt() }).collect();
+    }
+
     pub fn into_edges(self) -> EdgePosterior {
         EdgePosterior {
             method: self.method,

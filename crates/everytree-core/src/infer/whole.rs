@@ -1,96 +1,68 @@
-//! Questions to a whole model: components weighed by how well each explains the evidence, blocks taken apart into columns.
+//! Questions to a whole model: members weighed by how well each explains the evidence, blocks taken apart into columns.
 //!
-//! Every component is a mixture of trees of its own, and answers for itself, by the method that fits it; what the answers
-//! together are worth follows from the probability that each component gives to the evidence:
-//!
-//! ```text
-//! P(x | e) = Σ_k ω_k P_k(x | e),   ω_k = π_k P_k(e) / Σ_j π_j P_j(e)
-//! ```
+//! Members over the same blocks are one mixture of all their components ([`Mixed`]). Where blocks differ, each group answers for
+//! itself, about columns, and the answers are weighed as those of components are.
 
-use super::InferError;
 use super::columns::{a_row, best_rows as rows_of_blocks, for_the_best, of_blocks, projection};
-use super::completions;
 use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::measure::{Functions, Measure};
 use super::method::{Effort, Method};
+use super::mixed::{Mixed, efforts, total, weigh};
 use super::most_probable::{MostProbable, Search, best_rows};
 use super::posterior::{EdgePosterior, Expectation, Posterior, by_variable};
 use super::sample::{Drawn, Sampling};
+use super::{InferError, exact};
 use crate::blocks::Blocks;
-use crate::data::Codes;
-use crate::data::Table;
+use crate::data::{Codes, Table};
 use crate::model::{ComponentInference, Density, Likelihood, Model, ModelError};
 use crate::spanning::Kind;
-use crate::util::offsets;
-use crate::util::{choose, log_sum, softmax};
-use crate::util::{seed_of, stream};
+use crate::util::{choose, log_sum, offsets, seed_of, softmax, stream};
 use rand::RngExt;
+use std::collections::HashSet;
 
 /// A model made ready to be asked about its columns.
 pub struct Inference<'a> {
-    pub(super) blocks: Blocks,
     /// The number of states of every column.
     pub(super) columns: Vec<usize>,
-    pub(super) mixed: Mixed<'a>,
+    /// Components of members over the same blocks are asked together.
+    pub(super) groups: Vec<Group<'a>>,
+    /// Logarithms of the weights of groups, which add up to 1.
+    pub(super) log_weights: Vec<f64>,
 }
 
-/// Densities over blocks, mixed.
-pub(super) struct Mixed<'a> {
-    pub parts: Vec<ComponentInference<'a>>,
-    /// Logarithms of shares that add up to 1.
-    pub log_weights: Vec<f64>,
+/// Components over the same blocks.
+pub(super) struct Group<'a> {
+    pub blocks: Blocks,
+    pub mixed: Mixed<'a>,
 }
 
-/// Components with less of the posterior than this, as far as a pilot tells, are asked in short only.
-const SMALL: f64 = 1e-4;
-/// Trees of a short question.
-const SHORT: usize = 1024;
-/// Up to so many variables, completions are tried before trees alone.
-const FEW_VARIABLES: usize = 32;
-/// Shares of components among samples are found to this error of their logarithms.
+/// Rows of columns that are computed at once while the best are looked for.
+const ROWS_AT_ONCE: usize = 1024;
+/// Groups whose weights among samples are found to this error of their logarithms.
 const SHARE_ERROR: f64 = 0.02;
-
-impl Likelihood for Mixed<'_> {
-    fn states(&self) -> &[usize] {
-        self.parts[0].states()
-    }
-
-    fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
-        if let [part] = &self.parts[..] {
-            return part.log_p(codes, out);
-        }
-        let rows = out.len();
-        let all = self.log_p_of_parts(codes, rows)?;
-        for (row, log) in out.iter_mut().enumerate() {
-            let parts = all.iter().skip(row).step_by(rows);
-            *log = log_sum(parts.zip(&self.log_weights).map(|(log, share)| log + share));
-        }
-        Ok(())
-    }
-
-    fn operations(&self) -> f64 {
-        self.parts.iter().map(Likelihood::operations).sum()
-    }
-
-    fn responsibilities(&self, row: &[u16]) -> Result<Vec<f64>, ModelError> {
-        let mut table = Table::new(self.states());
-        table.push(row);
-        let one = |(part, weight): (&ComponentInference<'_>, &f64)| {
-            let mut log = [0.0];
-            part.log_p(table.codes(), &mut log).map(|()| log[0] + weight)
-        };
-        let logs: Result<Vec<f64>, _> = self.parts.iter().zip(&self.log_weights).map(one).collect();
-        Ok(softmax(&logs?))
-    }
-}
 
 impl Model {
     /// Everything that questions need, computed once.
     pub fn inference(&self) -> Result<Inference<'_>, ModelError> {
-        let parts: Result<Vec<_>, _> =
-            self.mixture().components().iter().map(|component| component.inference()).collect();
-        Ok(Inference::of(self.blocks().clone(), parts?, &self.mixture().mixing_weights()))
+        let mut groups: Vec<Group<'_>> = Vec::new();
+        for (member, weight) in self.members().iter().zip(self.log_weights()) {
+            let mixture = member.mixture();
+            let parts: Result<Vec<_>, _> =
+                mixture.components().iter().map(|component| component.inference()).collect();
+            let log_weights = mixture.mixing_weights().into_iter().map(|own| weight + own.ln());
+            match groups.iter_mut().find(|group| group.blocks == *member.blocks()) {
+                Some(Group { mixed, .. }) => {
+                    mixed.parts.extend(parts?);
+                    mixed.log_weights.extend(log_weights);
+                }
+                None => {
+                    let mixed = Mixed { parts: parts?, log_weights: log_weights.collect() };
+                    groups.push(Group { blocks: member.blocks().clone(), mixed });
+                }
+            }
+        }
+        Ok(Inference::of(groups))
     }
 }
 
@@ -100,14 +72,25 @@ impl<'a> Inference<'a> {
     /// # Panics
     /// When there is not one share for each, or they are about other blocks.
     pub fn new(blocks: Blocks, parts: Vec<Box<dyn Density + 'a>>, shares: &[f64]) -> Self {
-        Self::of(blocks, parts.into_iter().map(ComponentInference::AllTrees).collect(), shares)
-    }
-
-    fn of(blocks: Blocks, parts: Vec<ComponentInference<'a>>, shares: &[f64]) -> Self {
         assert_eq!(parts.len(), shares.len(), "one share for each");
+        let parts: Vec<_> = parts.into_iter().map(ComponentInference::AllTrees).collect();
         assert!(parts.iter().all(|part| part.states() == blocks.states()), "of these blocks");
         let log_weights = shares.iter().map(|share| share.ln()).collect();
-        Self { columns: blocks.column_states(), blocks, mixed: Mixed { parts, log_weights } }
+        Self::of(vec![Group { blocks, mixed: Mixed { parts, log_weights } }])
+    }
+
+    /// Groups of components, each with its weight in the whole.
+    fn of(mut groups: Vec<Group<'a>>) -> Self {
+        let columns = groups[0].blocks.column_states();
+        let mut log_weights = vec![0.0];
+        if groups.len() > 1 {
+            log_weights =
+                groups.iter().map(|group| log_sum(group.mixed.log_weights.iter().copied())).collect();
+            for (group, weight) in groups.iter_mut().zip(&log_weights) {
+                group.mixed.log_weights.iter_mut().for_each(|own| *own -= weight);
+            }
+        }
+        Self { columns, groups, log_weights }
     }
 
     /// The number of states of every column.
@@ -115,33 +98,39 @@ impl<'a> Inference<'a> {
         &self.columns
     }
 
-    /// Which columns are taken together.
-    pub fn blocks(&self) -> &Blocks {
-        &self.blocks
+    /// The one group, where all components are over the same blocks.
+    pub(super) fn single(&self) -> Option<&Group<'a>> {
+        match &self.groups[..] {
+            [group] => Some(group),
+            _ => None,
+        }
     }
 
-    /// Which trees are mixed.
-    pub fn kind(&self) -> Kind {
-        self.mixed.parts[0].kind()
+    /// All components, with the logarithms of their weights.
+    pub(super) fn parts(&self) -> impl Iterator<Item = (&Group<'a>, &ComponentInference<'a>, f64)> {
+        self.groups.iter().zip(&self.log_weights).flat_map(|(group, weight)| {
+            let both = group.mixed.parts.iter().zip(&group.mixed.log_weights);
+            both.map(move |(part, own)| (group, part, weight + own))
+        })
     }
 
     /// The natural logarithm of the probability of complete rows; `-inf` where it is impossible.
     pub fn log_p(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
-        let encoded = self.blocks.encode(table);
-        let mut log_p = vec![0.0; table.rows()];
-        self.mixed.log_p(encoded.codes(), &mut log_p)?;
-        for (row, log) in log_p.iter_mut().enumerate() {
-            *log += self.blocks.log_share(|block| encoded.get(row, block));
+        if let Some(group) = self.single() {
+            return group.log_p(table);
         }
-        Ok(log_p)
+        let of_groups: Vec<Vec<f64>> =
+            self.groups.iter().map(|group| group.log_p(table)).collect::<Result<_, _>>()?;
+        let both = |row: usize| of_groups.iter().zip(&self.log_weights).map(move |(logs, w)| logs[row] + w);
+        Ok((0..table.rows()).map(|row| log_sum(both(row))).collect())
     }
 
-    fn check(&self, evidence: &Evidence) -> Result<Evidence, InferError> {
+    fn check(&self, evidence: &Evidence) -> Result<(), InferError> {
         let (found, expected) = (evidence.variables(), self.columns.len());
-        if found != expected {
-            return Err(InferError::Variables { found, expected });
+        match found == expected {
+            true => Ok(()),
+            false => Err(InferError::Variables { found, expected }),
         }
-        Ok(of_blocks(&self.blocks, evidence))
     }
 
     /// The posterior of every state of every column given the evidence: by a method, or by what fits.
@@ -151,31 +140,110 @@ impl<'a> Inference<'a> {
         method: Option<Method>,
         effort: Effort<'_>,
     ) -> Result<Posterior, InferError> {
-        let of_blocks = self.check(evidence)?;
-        let projection = projection(&self.blocks, &self.columns, evidence);
+        self.check(evidence)?;
         let measure = if method == Some(Method::Importance) { Measure::Row } else { Measure::Posterior };
-        let functions = Functions { measure, projection: projection.as_ref() };
-        let found = self.mixed.ask(&of_blocks, functions, method, effort)?;
-        Ok(match &projection {
-            Some(projection) => by_variable(&projection.offsets, found),
-            None => by_variable(&offsets(&self.columns), found),
-        })
+        let found = self.ask(evidence, effort, &|group, of_blocks, effort| {
+            let projection = projection(&group.blocks, &self.columns, evidence);
+            let functions = Functions { measure, projection: projection.as_ref() };
+            group.mixed.ask(of_blocks, functions, method, effort)
+        })?;
+        Ok(by_variable(&offsets(&self.columns), found))
     }
 
-    /// The probability of every edge between blocks given the evidence, whichever component it is of.
+    /// The probability of every edge given the evidence, whichever component it is of: between blocks, or between columns where
+    /// members have different blocks; see [`Model::edge_variables`] and [`Model::edge_kind`].
     pub fn edges(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<EdgePosterior, InferError> {
         let effort = Effort { targets: &[], ..effort };
-        let of_blocks = self.check(evidence)?;
-        Ok(self.mixed.ask(&of_blocks, Measure::Edges.into(), None, effort)?.into_edges())
+        self.check(evidence)?;
+        let found = self.ask(evidence, effort, &|group, of_blocks, effort| {
+            let mut found = group.mixed.ask(of_blocks, Measure::Edges.into(), None, effort)?;
+            if self.groups.len() > 1 {
+                if group.mixed.edge_kind() == Kind::Directed {
+                    found.forget_directions(group.blocks.blocks().len());
+                }
+                found.over_columns(&group.blocks);
+            }
+            Ok(found)
+        })?;
+        Ok(found.into_edges())
+    }
+
+    /// Asks every group, and weighs the answers.
+    fn ask(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'_>,
+        of: &dyn Fn(&Group<'_>, &Evidence, Effort<'_>) -> Result<Expectation, InferError>,
+    ) -> Result<Expectation, InferError> {
+        if let Some(group) = self.single() {
+            return of(group, &of_blocks(&group.blocks, evidence), effort);
+        }
+        let found = self.each(evidence, effort, &|group, of_blocks, effort| of(group, of_blocks, effort))?;
+        let answers = found.into_iter().zip(&self.log_weights);
+        Ok(weigh(answers.filter_map(|(found, weight)| Some((*weight, found?))).collect()))
+    }
+
+    /// What comes of each group; nothing of those that do not explain the evidence.
+    fn each<T>(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'_>,
+        of: &dyn Fn(&Group<'_>, &Evidence, Effort<'_>) -> Result<T, InferError>,
+    ) -> Result<Vec<Option<T>>, InferError> {
+        let by_group: Vec<Evidence> =
+            self.groups.iter().map(|group| of_blocks(&group.blocks, evidence)).collect();
+        let mut pilots = Vec::new();
+        for ((group, evidence), weight) in self.groups.iter().zip(&by_group).zip(&self.log_weights) {
+            pilots.push(weight + log_sum(group.mixed.pilot(evidence, effort)?.into_iter()));
+        }
+        let mut refused = InferError::Impossible;
+        let mut found = Vec::new();
+        for ((group, evidence), own) in self.groups.iter().zip(&by_group).zip(efforts(&pilots, effort)) {
+            found.push(match own.map(|own| of(group, evidence, own)) {
+                Some(Ok(found)) => Some(found),
+                Some(Err(error @ (InferError::Impossible | InferError::Unexplained { .. }))) => {
+                    refused = error;
+                    None
+                }
+                Some(Err(error)) => return Err(error),
+                None => None,
+            });
+        }
+        match found.iter().any(Option::is_some) {
+            true => Ok(found),
+            false => Err(refused),
+        }
     }
 
     /// The logarithm of the probability of the evidence, to a tolerance on this logarithm.
     pub fn log_evidence(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Estimate, InferError> {
-        let of_blocks = self.check(evidence)?;
+        self.check(evidence)?;
         if !(0..self.columns.len()).any(|column| evidence.is_given(column)) {
             return Ok(Estimate { value: 0.0, standard_error: 0.0 });
         }
-        self.mixed.log_evidence(&of_blocks, effort)
+        match self.single() {
+            Some(group) => group.mixed.log_evidence(&of_blocks(&group.blocks, evidence), effort),
+            None => {
+                let found = self.log_evidences(evidence, effort)?;
+                Ok(total(&found.into_iter().flatten().collect::<Vec<_>>()))
+            }
+        }
+    }
+
+    /// What each group gives to the evidence, with its weight.
+    fn log_evidences(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'_>,
+    ) -> Result<Vec<Option<Estimate>>, InferError> {
+        let found = self.each(evidence, effort, &|group, of_blocks, own| {
+            // Completions are as exact as this tolerance where it counts little, too.
+            group.mixed.log_evidence(of_blocks, Effort { tolerance: effort.tolerance, ..own })
+        })?;
+        let weighed = |(log, weight): (Option<Estimate>, &f64)| {
+            log.map(|log| Estimate { value: log.value + weight, ..log })
+        };
+        Ok(found.into_iter().zip(&self.log_weights).map(weighed).collect())
     }
 
     /// Draws `count` rows given the evidence. Without evidence, and where enumeration is cheap, exactly.
@@ -185,14 +253,42 @@ impl<'a> Inference<'a> {
         count: usize,
         sampling: Sampling,
     ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
-        let of_blocks = self.check(evidence)?;
-        let (rows, drawn) = self.mixed.sample(&of_blocks, count, sampling)?;
-        if self.blocks.is_none() {
-            return Ok((rows, drawn));
+        self.check(evidence)?;
+        if let Some(group) = self.single() {
+            return group.sample(evidence, count, sampling);
         }
-        let mut rng = stream(sampling.seed, "columns of samples", 0);
-        let rows = rows.iter().map(|row| a_row(&self.blocks, evidence, row, &mut rng)).collect();
-        Ok((rows, drawn))
+        let weights = if (0..self.columns.len()).any(|column| evidence.is_given(column)) {
+            let effort = Effort {
+                seed: sampling.seed,
+                tolerance: Some(SHARE_ERROR),
+                operations: sampling.operations,
+                ..Effort::default()
+            };
+            let found = self.log_evidences(evidence, effort)?;
+            let logs: Vec<f64> =
+                found.iter().map(|log| log.map_or(f64::NEG_INFINITY, |log| log.value)).collect();
+            softmax(&logs)
+        } else {
+            softmax(&self.log_weights)
+        };
+        let mut rng = stream(sampling.seed, "members of samples", 0);
+        let chosen: Vec<usize> = (0..count).map(|_| choose(&weights, rng.random())).collect();
+        let mut drawn = Drawn::Exactly;
+        let mut own: Vec<std::vec::IntoIter<Vec<u16>>> = Vec::new();
+        for (number, group) in self.groups.iter().enumerate() {
+            let count = chosen.iter().filter(|&&other| other == number).count();
+            let (seed, operations) =
+                (seed_of(sampling.seed, number as u64), sampling.operations / self.groups.len() as f64);
+            own.push(match count {
+                0 => Vec::new().into_iter(),
+                _ => {
+                    let (rows, how) = group.sample(evidence, count, Sampling { seed, operations })?;
+                    drawn = drawn.worse(how);
+                    rows.into_iter()
+                }
+            });
+        }
+        Ok((chosen.into_iter().filter_map(|number| own[number].next()).collect(), drawn))
     }
 
     /// The `count` most probable rows that agree with the evidence, the most probable first: proven where every row can be
@@ -216,184 +312,152 @@ impl<'a> Inference<'a> {
         go_on: &(dyn Fn(f64) -> bool + Sync),
     ) -> Result<Vec<MostProbable>, InferError> {
         self.check(evidence)?;
-        let of_blocks = for_the_best(&self.blocks, evidence);
-        let parts = &self.mixed.parts;
-        let search = Search { operations: search.operations / parts.len() as f64, ..search };
-        let found = best_rows(&self.mixed, parts, &of_blocks, count, search, go_on)?;
-        // A row of blocks may stand for several rows of columns.
-        let mut table = Table::new(&self.columns);
-        let mut rows = Vec::new();
-        for (row, _) in found.rows {
-            for row in rows_of_blocks(&self.blocks, evidence, &row, count.max(1)) {
-                table.push(&row);
-                rows.push(row);
+        let all = self.groups.len() as f64;
+        let mut found = (Vec::new(), true);
+        if self.groups.len() > 1 && self.enumerable_given(evidence, search.operations) {
+            exact::each(self, evidence, &mut |row, log| {
+                if log > f64::NEG_INFINITY {
+                    found.0.push((row.to_vec(), log));
+                }
+                if found.0.len() >= ROWS_AT_ONCE.max(4 * count) {
+                    keep_best(&mut found.0, count);
+                }
+            })?;
+        } else {
+            let mut refused = None;
+            for (number, group) in self.groups.iter().enumerate() {
+                let go_on = |part: f64| go_on((number as f64 + part) / all);
+                let search =
+                    Search { budget: search.budget / all, operations: search.operations / all, ..search };
+                match group.best_rows(evidence, count, search, &go_on) {
+                    Ok((rows, proven)) => {
+                        found.1 &= proven && self.groups.len() == 1;
+                        found.0.extend(rows.into_iter().map(|row| (row, 0.0)));
+                    }
+                    Err(InferError::Impossible) => refused = Some(InferError::Impossible),
+                    Err(error) => return Err(error),
+                }
+            }
+            if let (true, Some(error)) = (found.0.is_empty(), refused) {
+                return Err(error);
             }
         }
+        let (mut rows, proven) = found;
+        if self.groups.len() > 1 {
+            rows.sort_by(|a, b| a.0.cmp(&b.0));
+            rows.dedup_by(|a, b| a.0 == b.0);
+        }
+        let mut best = self.judged(evidence, rows.into_iter().map(|(row, _)| row).collect())?;
+        if !proven && self.groups.len() > 1 {
+            // What is best for one group may be better for all with another cell here or there.
+            best = self.climbed(evidence, best, count.max(1), go_on)?;
+        }
+        best.truncate(count.max(1));
+        if best.is_empty() {
+            return Err(InferError::Impossible);
+        }
+        Ok(best.into_iter().map(|(_, row, log_p)| MostProbable { row, log_p, proven }).collect())
+    }
+
+    /// Rows with the logarithms of their probabilities times their likelihoods, and of their probabilities alone, the best first.
+    fn judged(
+        &self,
+        evidence: &Evidence,
+        rows: Vec<Vec<u16>>,
+    ) -> Result<Vec<(f64, Vec<u16>, f64)>, InferError> {
         let likelihood = |row: &[u16]| -> f64 {
             row.iter().enumerate().map(|(v, &state)| evidence.of(v)[usize::from(state)].ln()).sum()
         };
+        let mut table = Table::new(&self.columns);
+        rows.iter().for_each(|row| table.push(row));
         let log_p = self.log_p(&table)?;
-        let mut best: Vec<(f64, MostProbable)> = rows
-            .into_iter()
-            .zip(log_p)
-            .map(|(row, log_p)| (log_p + likelihood(&row), MostProbable { row, log_p, proven: found.proven }))
-            .collect();
-        best.sort_by(|a, b| b.0.total_cmp(&a.0));
-        best.truncate(count.max(1));
-        Ok(best.into_iter().map(|(_, row)| row).collect())
-    }
-}
-
-impl Mixed<'_> {
-    /// The logarithm of `P_k(x)` of every component k and row x, one component after the other.
-    pub(super) fn log_p_of_parts(&self, codes: Codes<'_>, rows: usize) -> Result<Vec<f64>, ModelError> {
-        let mut all = vec![0.0; rows * self.parts.len()];
-        for (part, logs) in self.parts.iter().zip(all.chunks_exact_mut(rows.max(1))) {
-            part.log_p(codes, logs)?;
-        }
-        Ok(all)
+        let both = rows.into_iter().zip(log_p);
+        let mut judged: Vec<_> = both.map(|(row, log_p)| (log_p + likelihood(&row), row, log_p)).collect();
+        judged.sort_by(|a, b| b.0.total_cmp(&a.0));
+        Ok(judged)
     }
 
-    /// How much each component has to do with a row, from the logarithms of its `P_k(x)`.
-    pub(super) fn responsibilities_of(&self, logs: impl Iterator<Item = f64>) -> Vec<f64> {
-        softmax(&logs.zip(&self.log_weights).map(|(log, share)| log + share).collect::<Vec<_>>())
-    }
-
-    /// The logarithm of `π_k P_k(e)` of every component, as far as a pilot tells; `-inf` where nothing explains it.
-    fn pilot(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Vec<f64>, InferError> {
-        let operations = effort.operations / self.parts.len() as f64;
-        let one = |(k, part): (usize, &ComponentInference<'_>)| {
-            part.pilot(evidence, operations, seed_of(effort.seed, k as u64))
-        };
-        let logs: Result<Vec<f64>, _> = self.parts.iter().enumerate().map(one).collect();
-        Ok(logs?.into_iter().zip(&self.log_weights).map(|(log, share)| log + share).collect())
-    }
-
-    /// What is left to do for each component: its effort, or none where it does not explain the evidence at all.
-    fn efforts<'e>(
+    /// Rows from which no change of one cell leads to a better one, as far as some rounds go.
+    fn climbed(
         &self,
         evidence: &Evidence,
-        effort: Effort<'e>,
-    ) -> Result<Vec<Option<Effort<'e>>>, InferError> {
-        let logs = self.pilot(evidence, effort)?;
-        let all = log_sum(logs.iter().copied());
-        let weights: Vec<f64> = logs.iter().map(|log| (log - all).exp()).collect();
-        let many = weights.iter().filter(|weight| **weight >= SMALL).count().max(1) as f64;
-        let one = |(k, weight): (usize, &f64)| {
-            if all > f64::NEG_INFINITY && *weight == 0.0 {
-                return None;
+        mut best: Vec<(f64, Vec<u16>, f64)>,
+        count: usize,
+        go_on: &(dyn Fn(f64) -> bool + Sync),
+    ) -> Result<Vec<(f64, Vec<u16>, f64)>, InferError> {
+        const ROUNDS: usize = 16;
+        let mut climbed: HashSet<Vec<u16>> = HashSet::new();
+        for _ in 0..ROUNDS {
+            best.truncate(count);
+            let Some(from) = best.iter().map(|(_, row, _)| row).find(|row| !climbed.contains(*row)).cloned()
+            else {
+                break;
+            };
+            if !go_on(1.0) {
+                break;
             }
-            let (seed, operations) =
-                (seed_of(effort.seed, k as u64), effort.operations / self.parts.len() as f64);
-            let own = Effort { seed, operations, ..effort };
-            Some(if *weight < SMALL {
-                Effort { trees: effort.trees.min(SHORT), tolerance: None, ..own }
-            } else {
-                // Errors of components add up as squares, each with its weight.
-                let tolerance = effort.tolerance.map(|most| most / (weight * many.sqrt()).min(1.0));
-                Effort { tolerance, ..own }
-            })
-        };
-        Ok(weights.iter().enumerate().map(one).collect())
-    }
-
-    /// Asks every component, and weighs the answers.
-    fn ask(
-        &self,
-        evidence: &Evidence,
-        functions: Functions<'_>,
-        method: Option<Method>,
-        effort: Effort<'_>,
-    ) -> Result<Expectation, InferError> {
-        if let [part] = &self.parts[..] {
-            return part.means(evidence, functions, method, effort);
-        }
-        let mut answers: Vec<(f64, Expectation)> = Vec::new();
-        let mut inference: Vec<(&ComponentInference<'_>, Effort<'_>)> = Vec::new();
-        let mut refused = InferError::Impossible;
-        for ((part, share), own) in
-            self.parts.iter().zip(&self.log_weights).zip(self.efforts(evidence, effort)?)
-        {
-            let Some(own) = own else { continue };
-            match part.means(evidence, functions, method, own) {
-                Ok(found) => {
-                    answers.push((*share, found));
-                    inference.push((part, own));
-                }
-                Err(error @ (InferError::Impossible | InferError::Unexplained { .. })) => refused = error,
-                Err(error) => return Err(error),
-            }
-        }
-        if answers.is_empty() {
-            return Err(refused);
-        }
-        // Where components differ, what each gives to the evidence counts as much as what it answers.
-        if let Some(tolerance) = effort.tolerance {
-            let weights = weights_of(&answers);
-            for (((_, found), weight), (part, own)) in answers.iter_mut().zip(weights).zip(inference) {
-                if weight * (1.0 - weight) * found.log_evidence.standard_error > tolerance {
-                    let own = Effort { tolerance: Some(tolerance / (weight * (1.0 - weight))), ..own };
-                    // One that could answer before keeps what it had if it cannot now.
-                    if let Ok(better) = part.log_evidence(evidence, own, &|| Ok(None)) {
-                        found.log_evidence = better;
+            let mut rows = Vec::new();
+            for v in 0..from.len() {
+                for (state, likelihood) in (0..).zip(evidence.of(v)) {
+                    if *likelihood > 0.0 && state != from[v] {
+                        let mut row = from.clone();
+                        row[v] = state;
+                        rows.push(row);
                     }
                 }
             }
+            let known: HashSet<&Vec<u16>> = best.iter().map(|(_, row, _)| row).collect();
+            rows.retain(|row| !known.contains(row));
+            best.extend(self.judged(evidence, rows)?);
+            best.sort_by(|a, b| b.0.total_cmp(&a.0));
+            climbed.insert(from);
         }
-        Ok(weigh(answers))
+        Ok(best)
     }
 
-    fn log_evidence(&self, evidence: &Evidence, effort: Effort<'_>) -> Result<Estimate, InferError> {
-        let by_completions = || match (effort.tolerance, self.completions_pay(evidence, effort)) {
-            (Some(tolerance), true) if tolerance >= completions::LEAST_TOLERANCE => {
-                completions::log_evidence(self, evidence, tolerance, effort.seed)
-            }
-            _ => Ok(None),
-        };
-        // A completion costs as much as many trees where there are many variables.
-        let many = evidence.variables() > FEW_VARIABLES;
-        if !many && let Some(found) = by_completions()? {
-            return Ok(found);
-        }
-        if let [part] = &self.parts[..] {
-            let by_completions: &dyn Fn() -> _ = if many { &by_completions } else { &|| Ok(None) };
-            return part.log_evidence(evidence, effort, by_completions);
-        }
-        let parts = self.log_evidences(evidence, effort)?;
-        Ok(total(&parts.into_iter().flatten().collect::<Vec<_>>()))
+    /// Can all rows of columns that agree with the evidence be looked at?
+    pub(super) fn enumerable_given(&self, evidence: &Evidence, operations: f64) -> bool {
+        let parts = self.parts().count() as f64;
+        Method::affordable(evidence, operations / parts) == Method::Exact
+    }
+}
+
+/// The best so many.
+fn keep_best(rows: &mut Vec<(Vec<u16>, f64)>, count: usize) {
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+    rows.truncate(count.max(1));
+}
+
+/// Of rows of columns.
+impl Likelihood for Inference<'_> {
+    fn states(&self) -> &[usize] {
+        &self.columns
     }
 
-    /// Are there too many completions to look at all of them, and is no tree enough?
-    fn completions_pay(&self, evidence: &Evidence, effort: Effort<'_>) -> bool {
-        let all_trees = |part: &ComponentInference<'_>| matches!(part, ComponentInference::AllTrees(_));
-        self.parts.iter().any(all_trees) && Method::affordable(evidence, effort.operations) != Method::Exact
+    fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
+        let mut table = Table::new(&self.columns);
+        let n = self.columns.len();
+        for row in 0..out.len() {
+            table.push(&(0..n).map(|v| codes.get(row, v) as u16).collect::<Vec<_>>());
+        }
+        out.copy_from_slice(&Inference::log_p(self, &table)?);
+        Ok(())
     }
 
-    /// `log π_k P_k(e)` of every component; none of those that do not explain the evidence.
-    fn log_evidences(
-        &self,
-        evidence: &Evidence,
-        effort: Effort<'_>,
-    ) -> Result<Vec<Option<Estimate>>, InferError> {
-        let mut refused = InferError::Impossible;
-        let mut found = Vec::new();
-        for ((part, share), own) in
-            self.parts.iter().zip(&self.log_weights).zip(self.efforts(evidence, effort)?)
-        {
-            found.push(match own.map(|own| part.log_evidence(evidence, own, &|| Ok(None))) {
-                Some(Ok(log)) => Some(Estimate { value: log.value + share, ..log }),
-                Some(Err(error @ (InferError::Impossible | InferError::Unexplained { .. }))) => {
-                    refused = error;
-                    None
-                }
-                Some(Err(error)) => return Err(error),
-                None => None,
-            });
+    fn operations(&self) -> f64 {
+        self.groups.iter().map(|group| group.mixed.operations()).sum()
+    }
+}
+
+impl Group<'_> {
+    fn log_p(&self, table: &Table) -> Result<Vec<f64>, ModelError> {
+        let encoded = self.blocks.encode(table);
+        let mut log_p = vec![0.0; table.rows()];
+        self.mixed.log_p(encoded.codes(), &mut log_p)?;
+        for (row, log) in log_p.iter_mut().enumerate() {
+            *log += self.blocks.log_share(|block| encoded.get(row, block));
         }
-        match found.iter().any(Option::is_some) {
-            true => Ok(found),
-            false => Err(refused),
-        }
+        Ok(log_p)
     }
 
     fn sample(
@@ -402,97 +466,32 @@ impl Mixed<'_> {
         count: usize,
         sampling: Sampling,
     ) -> Result<(Vec<Vec<u16>>, Drawn), InferError> {
-        if let [part] = &self.parts[..] {
-            return part.sample(evidence, count, sampling);
+        let (rows, drawn) = self.mixed.sample(&of_blocks(&self.blocks, evidence), count, sampling)?;
+        if self.blocks.is_none() {
+            return Ok((rows, drawn));
         }
-        let given = (0..evidence.variables()).any(|v| evidence.is_given(v));
-        let logs: Vec<f64> = if given {
-            let effort = Effort {
-                seed: sampling.seed,
-                tolerance: Some(SHARE_ERROR),
-                operations: sampling.operations,
-                ..Effort::default()
-            };
-            let parts = self.log_evidences(evidence, effort)?;
-            parts.iter().map(|part| part.map_or(f64::NEG_INFINITY, |log| log.value)).collect()
-        } else {
-            self.log_weights.clone()
-        };
-        let weights = softmax(&logs);
-        let mut rng = stream(sampling.seed, "components of samples", 0);
-        let chosen: Vec<usize> = (0..count).map(|_| choose(&weights, rng.random())).collect();
-        let mut drawn = Drawn::Exactly;
-        let mut own: Vec<std::vec::IntoIter<Vec<u16>>> = Vec::new();
-        for (k, part) in self.parts.iter().enumerate() {
-            let count = chosen.iter().filter(|&&other| other == k).count();
-            if count == 0 {
-                own.push(Vec::new().into_iter());
-                continue;
-            }
-            let (seed, operations) =
-                (seed_of(sampling.seed, k as u64), sampling.operations / self.parts.len() as f64);
-            let (rows, how) = part.sample(evidence, count, Sampling { seed, operations })?;
-            drawn = drawn.worse(how);
-            own.push(rows.into_iter());
-        }
-        let rows = chosen.into_iter().filter_map(|k| own[k].next()).collect();
+        let mut rng = stream(sampling.seed, "columns of samples", 0);
+        let rows = rows.iter().map(|row| a_row(&self.blocks, evidence, row, &mut rng)).collect();
         Ok((rows, drawn))
     }
-}
 
-/// The logarithm of a sum of which the logarithms of the terms are known.
-pub(super) fn total(parts: &[Estimate]) -> Estimate {
-    let value = log_sum(parts.iter().map(|part| part.value));
-    let square = |part: &Estimate| ((part.value - value).exp() * part.standard_error).powi(2);
-    Estimate { value, standard_error: parts.iter().map(square).sum::<f64>().sqrt() }
-}
-
-/// `log π_k P_k(e)` of components that have answered.
-fn logs_of(answers: &[(f64, Expectation)]) -> Vec<Estimate> {
-    let log = |(share, found): &(f64, Expectation)| Estimate {
-        value: found.log_evidence.value + share,
-        ..found.log_evidence
-    };
-    answers.iter().map(log).collect()
-}
-
-/// How much the answer of each component counts.
-fn weights_of(answers: &[(f64, Expectation)]) -> Vec<f64> {
-    let logs = logs_of(answers);
-    let all = total(&logs).value;
-    logs.iter().map(|log| (log.value - all).exp()).collect()
-}
-
-/// The answers of components together, by the delta method.
-fn weigh(answers: Vec<(f64, Expectation)>) -> Expectation {
-    let (logs, weights) = (logs_of(&answers), weights_of(&answers));
-    let log_evidence = total(&logs);
-    let functions = answers[0].1.means.len();
-    let means = (0..functions)
-        .map(|i| {
-            let value: f64 =
-                answers.iter().zip(&weights).map(|((_, found), weight)| weight * found.means[i].value).sum();
-            let square = |(((_, found), weight), log): ((&(f64, Expectation), &f64), &Estimate)| {
-                let own = weight * found.means[i].standard_error;
-                let share = weight * (found.means[i].value - value) * log.standard_error;
-                own * own + share * share
-            };
-            let squares: f64 = answers.iter().zip(&weights).zip(&logs).map(square).sum();
-            Estimate { value, standard_error: squares.sqrt() }
-        })
-        .collect();
-    let worth: f64 =
-        answers.iter().zip(&weights).map(|((_, found), weight)| weight * weight / found.effective).sum();
-    // The method that had to be taken for whatever counts.
-    let counting =
-        answers.iter().zip(&weights).filter(|(_, weight)| **weight >= SMALL).map(|((_, found), _)| found);
-    let method = counting.clone().map(|found| found.method).max_by_key(|method| *method as usize);
-    Expectation {
-        method: method.unwrap_or(answers[0].1.method),
-        means,
-        log_evidence,
-        effective: if worth > 0.0 { 1.0 / worth } else { f64::INFINITY },
-        trees: answers.iter().map(|(_, found)| found.trees).sum(),
-        r_hat: counting.filter_map(|found| found.r_hat).reduce(f64::max),
+    /// The best rows of columns, as far as this group knows, and whether that is proven.
+    fn best_rows(
+        &self,
+        evidence: &Evidence,
+        count: usize,
+        search: Search,
+        go_on: &(dyn Fn(f64) -> bool + Sync),
+    ) -> Result<(Vec<Vec<u16>>, bool), InferError> {
+        let of_blocks = for_the_best(&self.blocks, evidence);
+        let parts = &self.mixed.parts;
+        let search = Search { operations: search.operations / parts.len() as f64, ..search };
+        let found = best_rows(&self.mixed, parts, &of_blocks, count, search, go_on)?;
+        // A row of blocks may stand for several rows of columns.
+        let mut rows = Vec::new();
+        for (row, _) in found.rows {
+            rows.extend(rows_of_blocks(&self.blocks, evidence, &row, count.max(1)));
+        }
+        Ok((rows, found.proven))
     }
 }

@@ -11,6 +11,7 @@ mod filled;
 mod pieces;
 mod search;
 mod source;
+mod stacking;
 mod state;
 
 pub use crate::util::Hurry;
@@ -22,4 +23,5 @@ pub use evaluate::{
 pub use filled::{completed, evaluate_observed};
 pub use search::{BestModel, Plan, Running, Search, SearchObserver, Trial, TrialResult};
 pub use source::{Datasets, Source, SourceError};
+pub use stacking::{Stacked, Stacking};
 pub use state::{Data, Ended, Epoch, LearnError, Observer, Progress, State};

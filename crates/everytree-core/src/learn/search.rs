@@ -10,7 +10,8 @@ use super::state::{Data, Ended, Epoch, LearnError, Observer, Progress, State};
 use crate::blocks::Blocks;
 use crate::memory::{self, TooMuchMemory};
 use crate::model::{
-    Component, Footprint, HowMany, LEAST_GAIN, Mixture, Model, ModelError, Settings, Start, footprint_of_rows,
+    Component, Footprint, HowMany, LEAST_GAIN, Member, Mixture, ModelError, Settings, Start,
+    footprint_of_rows,
 };
 use crate::util::{Hurry, Stop};
 use serde::{Deserialize, Serialize};
@@ -140,7 +141,7 @@ pub struct Search {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BestModel {
     /// As validated best.
-    pub model: Model,
+    pub model: Member,
     /// All epochs; the first is the initialisation.
     pub history: Vec<Epoch>,
 }
@@ -298,7 +299,7 @@ impl Search {
         let result = TrialResult { trial, valid: best.valid, best_epoch: best.epoch, epochs: state.epochs() };
         if self.results.iter().all(|before| before.valid < result.valid) {
             self.best = Some(BestModel {
-                model: Model::new(blocks, Arc::unwrap_or_clone(state.best))?,
+                model: Member::new(blocks, Arc::unwrap_or_clone(state.best))?,
                 history: state.history,
             });
         }
@@ -310,7 +311,7 @@ impl Search {
     pub fn best_so_far(&self) -> Result<Option<BestModel>, ModelError> {
         let under_way = match &self.running {
             Some(running) if !running.state.history.is_empty() => Some(BestModel {
-                model: Model::new(running.blocks.clone(), (*running.state.best).clone())?,
+                model: Member::new(running.blocks.clone(), (*running.state.best).clone())?,
                 history: running.state.history.clone(),
             }),
             _ => None,

@@ -17,8 +17,10 @@ pub struct Footprint {
     pub finding: u64,
     /// Answers to questions, and rows drawn.
     pub answers: u64,
-    /// Likelihoods of many rows, and cells filled in.
+    /// Likelihoods of many rows.
     pub scoring: u64,
+    /// Cells filled in.
+    pub imputing: u64,
     /// Learning, with all copies of the parameters.
     pub learning: u64,
 }
@@ -119,6 +121,7 @@ impl Footprint {
             finding: bytes(finding),
             answers: bytes(answers + DRAWN * n),
             scoring: bytes(scoring + incomplete),
+            imputing: bytes(scoring),
             learning: bytes(learning),
         }
     }

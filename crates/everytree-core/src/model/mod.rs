@@ -2,7 +2,8 @@
 //!
 //! - A family is one file: [`Moat`] (the paper's), [`Directed`], [`Independent`], [`ChowLiu`], [`Hclt`]; `families.rs` lists them,
 //!   and [`Component`] is a model of any of them. What a family must be able to do is [`FamilyModel`] and [`Learnable`].
-//! - [`Mixture`] mixes components, [`Model`] puts a mixture on blocks of columns: that is what is saved and asked.
+//! - [`Mixture`] mixes components, [`Member`] puts a mixture on blocks of columns: that is what is learned.
+//! - [`Model`] is a member, or an ensemble of several: that is what is saved and asked.
 //! - [`ComponentInference`] is what inference sees of a component.
 
 mod clusters;
@@ -16,6 +17,7 @@ mod family;
 mod footprint;
 mod inference;
 mod learnable;
+mod member;
 mod mixture;
 mod moat;
 mod pair;
@@ -41,6 +43,7 @@ pub use family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset
 pub use footprint::{Footprint, footprint_of_rows};
 pub use inference::{AllTrees, ComponentInference};
 pub use learnable::Learnable;
+pub use member::Member;
 pub use mixture::Mixture;
 pub use moat::{Moat, Pairs};
 pub(crate) use params::within_range;
@@ -53,4 +56,5 @@ pub use start::Start;
 pub use tree_tables::{EdgeTables, TreeTables};
 pub use trees::{ChowLiu, Hclt, Independent, MAX_HIDDEN, TreeModel};
 pub use unseen::UnseenStates;
-pub use whole::Model;
+pub(crate) use whole::without_directions;
+pub use whole::{ENSEMBLE, MAX_MEMBERS, Model};

@@ -72,6 +72,7 @@ class MixtureOfAllTreesClassifier(Parameters):
         na: Sequence[str] | None = None,
         columns: str | Sequence[Any] | None = None,
         drop: str | Sequence[Any] | None = None,
+        id: str | Sequence[Any] | None = None,
         other: int | Mapping[Any, int] | None = None,
         blocks: Any = None,
         block_states: Sequence[int] | None = None,

@@ -86,6 +86,7 @@ class Density(Parameters, Inference):
     na: Any
     columns: Any
     drop: Any
+    id: Any
     other: Any
     blocks: Any
     block_states: Any
@@ -227,6 +228,7 @@ class Density(Parameters, Inference):
             "na": na,
             "columns": _names("columns", self.columns, name_of),
             "drop": _names("drop", self.drop, name_of),
+            "id": _names("id", self.id, name_of),
             **_other(self.other, name_of),
         }
         return {"fit": fit, "read": read, "float_bins": every, "threads": count("threads", self.threads)}

@@ -28,6 +28,9 @@ _COMMON = """
     columns, drop : str or list of str, optional
         Only these columns, or not these; ``*`` stands for anything, ``?`` for one character. The model remembers what was left
         out, and later tables may have it.
+    id : str or list of str, optional
+        Columns that name rows: left out of the model like those of ``drop``, and known to its file as names of rows, which
+        the command line carries into scores and samples. Imputed tables keep them.
     other : int or dict, optional
         Of columns of more texts than that (or by column), so many of the most frequent are told apart; all others are one
         state, "other", and so is every label that is met later.
@@ -121,6 +124,7 @@ class MixtureOfAllTrees(Density):
         na: Sequence[str] | None = None,
         columns: str | Sequence[Any] | None = None,
         drop: str | Sequence[Any] | None = None,
+        id: str | Sequence[Any] | None = None,
         other: int | Mapping[Any, int] | None = None,
         blocks: Any = None,
         block_states: Sequence[int] | None = None,
@@ -176,6 +180,7 @@ class IndependentColumns(Baseline):
         na: Any = None,
         columns: Any = None,
         drop: Any = None,
+        id: Any = None,
         other: Any = None,
         blocks: Any = None,
         block_states: Any = None,
@@ -211,6 +216,7 @@ class ChowLiuTree(Baseline):
         na: Any = None,
         columns: Any = None,
         drop: Any = None,
+        id: Any = None,
         other: Any = None,
         blocks: Any = None,
         block_states: Any = None,
@@ -250,6 +256,7 @@ class MixtureOfTrees(Baseline):
         na: Any = None,
         columns: Any = None,
         drop: Any = None,
+        id: Any = None,
         other: Any = None,
         blocks: Any = None,
         block_states: Any = None,
@@ -287,6 +294,7 @@ class HiddenChowLiuTree(Baseline):
         na: Any = None,
         columns: Any = None,
         drop: Any = None,
+        id: Any = None,
         other: Any = None,
         blocks: Any = None,
         block_states: Any = None,

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use everytree_core::data::Table;
 use everytree_core::forest::ForestError;
 use everytree_core::learn::{Datasets, Ended, LearnError, Search, SearchObserver, SourceError};
-use everytree_core::model::{Model, ModelError, Settings, Trees};
+use everytree_core::model::{ENSEMBLE, Member, ModelError, Settings, Trees};
 use everytree_cuda::{Cuda, CudaError, Resident, device_count};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -167,7 +167,7 @@ impl Device {
     /// learned is not lost.
     pub fn compute<C: Compute>(
         &self,
-        model: &Model,
+        model: &Member,
         note: &dyn Fn(String),
         what: &C,
     ) -> std::result::Result<C::Output, SourceError> {
@@ -188,7 +188,7 @@ impl Device {
     }
 
     /// The same in f32, if the GPU does it.
-    pub fn compute_single<C: Compute>(&self, model: &Model, what: &C) -> Option<C::Output> {
+    pub fn compute_single<C: Compute>(&self, model: &Member, what: &C) -> Option<C::Output> {
         let gpu = self.gpu(model.family().spec().trees)?;
         gpu.single().ok().and_then(|backend| what.on(backend).ok())
     }
@@ -196,7 +196,7 @@ impl Device {
 
 /// Log-likelihoods of complete rows under a model: on the device that was found, in f64.
 pub(crate) struct Scorer<'a> {
-    model: &'a Model,
+    member: Option<&'a Member>,
     /// The model on the device; nothing once that has failed and the CPU has taken over.
     resident: Mutex<Option<Resident<'a, f64>>>,
     fall_back: bool,
@@ -204,19 +204,26 @@ pub(crate) struct Scorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// Takes the model to the device, if it has all trees.
-    pub fn new(device: &'a Device, model: &'a Model, note: &'a (dyn Fn(String) + Sync)) -> Result<Self> {
+    /// Takes the one member of a model to the device, if it has all trees.
+    pub fn new(
+        device: &'a Device,
+        member: Option<&'a Member>,
+        note: &'a (dyn Fn(String) + Sync),
+    ) -> Result<Self> {
         let Device::Cuda(gpu) = device else {
-            return Ok(Self { model, resident: Mutex::new(None), fall_back: true, note });
+            return Ok(Self { member, resident: Mutex::new(None), fall_back: true, note });
         };
-        let found = match model.is_of_trees() {
-            true => Ok(None),
-            false => gpu.common().and_then(|gpu| gpu.resident(model.mixture())),
+        let found = match member {
+            Some(member) if !member.is_of_trees() => {
+                gpu.common().and_then(|gpu| gpu.resident(member.mixture()))
+            }
+            _ => Ok(None),
         };
         let resident = match found {
             Ok(Some(resident)) => Some(resident),
             Ok(None) => {
-                note(format!("the GPU does not know such models ({}); the CPU scores", model.family_name()));
+                let what = member.map_or(ENSEMBLE, Member::family_name);
+                note(format!("the GPU does not know such models ({what}); the CPU scores"));
                 None
             }
             Err(error) if gpu.fall_back => {
@@ -225,7 +232,7 @@ impl<'a> Scorer<'a> {
             }
             Err(error) => return Err(Error::option("device", device, error.to_string())),
         };
-        Ok(Self { model, resident: Mutex::new(resident), fall_back: gpu.fall_back, note })
+        Ok(Self { member, resident: Mutex::new(resident), fall_back: gpu.fall_back, note })
     }
 
     fn resident(&self) -> MutexGuard<'_, Option<Resident<'a, f64>>> {
@@ -242,8 +249,8 @@ impl Scorer<'_> {
     /// The log-likelihood of every row, NaN where it is in doubt; nothing if all is left to the CPU.
     pub fn log_p(&self, table: &Table) -> Result<Option<Vec<f64>>> {
         let mut held = self.resident();
-        let Some(resident) = held.as_mut() else { return Ok(None) };
-        let blocks = self.model.blocks();
+        let (Some(resident), Some(member)) = (held.as_mut(), self.member) else { return Ok(None) };
+        let blocks = member.blocks();
         let encoded = blocks.encode(table);
         match resident.log_likelihoods(&encoded) {
             Ok(mut log_p) => {

@@ -5,7 +5,7 @@ use crate::fit::Precision;
 use crate::{Error, Result};
 use everytree_core::data::Table;
 use everytree_core::learn::{Datasets, Ended, LearnError, Search, SearchObserver, SourceError};
-use everytree_core::model::{Model, Settings};
+use everytree_core::model::{Member, Settings};
 use std::fmt;
 
 /// The CPU.
@@ -37,7 +37,7 @@ impl Device {
     /// In f64.
     pub fn compute<C: Compute>(
         &self,
-        _: &Model,
+        _: &Member,
         _: &dyn Fn(String),
         what: &C,
     ) -> std::result::Result<C::Output, SourceError> {
@@ -45,7 +45,7 @@ impl Device {
     }
 
     /// Nothing: the CPU computes.
-    pub fn compute_single<C: Compute>(&self, _: &Model, _: &C) -> Option<C::Output> {
+    pub fn compute_single<C: Compute>(&self, _: &Member, _: &C) -> Option<C::Output> {
         None
     }
 }
@@ -60,7 +60,7 @@ impl fmt::Display for Device {
 pub(crate) struct Scorer;
 
 impl Scorer {
-    pub fn new<'a>(_: &'a Device, _: &'a Model, _: &'a (dyn Fn(String) + Sync)) -> Result<Self> {
+    pub fn new<'a>(_: &'a Device, _: Option<&'a Member>, _: &'a (dyn Fn(String) + Sync)) -> Result<Self> {
         Ok(Self)
     }
 

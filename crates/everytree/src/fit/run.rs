@@ -12,7 +12,7 @@ use everytree_core::learn::{
     SearchObserver, SourceError, Trial, TrialResult, completed, edge_posteriors_until, evaluate_observed,
     evaluate_until,
 };
-use everytree_core::model::{Component, HowMany, Mixture, Model, ParamsView, Settings, Trees};
+use everytree_core::model::{Component, HowMany, Member, Mixture, ParamsView, Settings, Trees};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) struct How<'a> {
 
 /// A model and what it was learned from.
 pub(super) struct Learned {
-    pub model: Model,
+    pub model: Member,
     pub settings: Settings,
     pub facts: [TableFacts; 2],
     /// All rows, where it has learned from those held out too.
@@ -108,7 +108,7 @@ pub(super) fn refit(
     if let Some(average) = &*state.average {
         mixture.set(average)?;
     }
-    let model = Model::new(blocks, mixture)?;
+    let model = Member::new(blocks, mixture)?;
     let facts = [facts_of(&all), facts_of(valid)];
     Ok(Some(Learned { model, settings, facts, all: Some(all) }))
 }
@@ -138,7 +138,7 @@ impl SearchObserver for Until<'_> {
 
 /// The mean log-likelihood of a dataset.
 struct Mean<'a> {
-    model: &'a Model,
+    model: &'a Member,
     data: &'a Dataset,
     stop: &'a dyn Fn() -> bool,
 }
@@ -157,7 +157,7 @@ impl Compute for Mean<'_> {
 
 /// What rows say about edges.
 struct Edges<'a> {
-    model: &'a Model,
+    model: &'a Member,
     rows: Unique,
     stop: &'a dyn Fn() -> bool,
 }
@@ -271,7 +271,7 @@ impl Learned {
             _ => how.precision,
         };
         Ok(ModelFile {
-            model: self.model.clone(),
+            model: self.model.clone().into(),
             schema: (**train.schema()).clone(),
             provenance: Provenance {
                 settings: Some(self.settings.clone()),
@@ -280,8 +280,9 @@ impl Learned {
                 valid: Some(self.facts[1].clone()),
                 results: Some(results.clone()),
                 trials: trials.to_vec(),
+                members: Vec::new(),
             },
-            edge_posteriors,
+            edge_posteriors: vec![edge_posteriors],
         })
     }
 }

@@ -1,0 +1,163 @@
+//! Ensembles: models of the same columns, averaged.
+
+use crate::error::Kind;
+use crate::{Dataset, Error, Model, Result};
+use everytree_core::data::Schema;
+use everytree_core::file::{ModelFile, Provenance};
+use everytree_core::learn::Stacking;
+use everytree_core::model::{self, MAX_MEMBERS};
+
+/// A member of a model, in figures.
+///
+/// ```
+/// # use everytree::{Dataset, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// let model = Fit::new().family("chow-liu").run(&data)?;
+/// let member = &model.members()[0];
+/// assert_eq!((member.family, member.weight, member.blocks), ("chow-liu", 1.0, None));
+/// # Ok::<(), everytree::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Member {
+    /// The name of its family.
+    pub family: &'static str,
+    /// The same in full.
+    pub title: &'static str,
+    /// How many components it mixes.
+    pub components: usize,
+    /// States of its latent variables, if it has some.
+    pub hidden: Option<usize>,
+    /// Blocks of columns, if some are modelled jointly.
+    pub blocks: Option<usize>,
+    /// How much it counts; the weights of all members add up to 1.
+    pub weight: f64,
+    /// How many numbers say it all.
+    pub parameters: usize,
+}
+
+impl Member {
+    fn new(member: &model::Member, weight: f64) -> Self {
+        let blocks = member.blocks();
+        Self {
+            family: member.family_name(),
+            title: member.title(),
+            components: member.mixture().components().len(),
+            hidden: member.hidden(),
+            blocks: (!blocks.is_none()).then(|| blocks.blocks().len()),
+            weight,
+            parameters: member.degrees_of_freedom(),
+        }
+    }
+}
+
+impl Model {
+    /// What the model averages, in the order of its file; one, unless it is an ensemble.
+    pub fn members(&self) -> Vec<Member> {
+        let core = self.core();
+        core.members()
+            .iter()
+            .zip(core.weights())
+            .map(|(member, weight)| Member::new(member, weight))
+            .collect()
+    }
+
+    /// An ensemble of models with the same columns: `p(x) = Σ w_m p_m(x)`. Weights are in proportion; of an ensemble among the
+    /// models its members are taken.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit, Model};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// let models = [Fit::new().family("chow-liu").run(&data)?, Fit::new().family("directed").run(&data)?];
+    /// let ensemble = Model::ensemble(&models, &[3.0, 1.0])?;
+    /// assert_eq!((ensemble.family(), ensemble.members()[0].weight), ("ensemble", 0.75));
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn ensemble(models: &[Model], weights: &[f64]) -> Result<Self> {
+        let Some(first) = models.first() else {
+            return Err(Kind::Schemas("an ensemble needs at least one model".to_owned()).into());
+        };
+        if weights.len() != models.len() {
+            let words = format!("{} weights for {} models", weights.len(), models.len());
+            return Err(Error::unwanted("weights", words));
+        }
+        if let Some(weight) = weights.iter().find(|weight| !(weight.is_finite() && **weight > 0.0)) {
+            return Err(Error::option("weights", weight, "must be positive"));
+        }
+        models.iter().try_for_each(|model| same(first.schema(), model.schema()))?;
+        let (mut members, mut log_weights) = (Vec::new(), Vec::new());
+        let (mut posteriors, mut provenances) = (Vec::new(), Vec::new());
+        for (model, weight) in models.iter().zip(weights) {
+            let (core, file) = (model.core(), model.file());
+            members.extend(core.members().iter().cloned());
+            log_weights.extend(core.log_weights().iter().map(|own| own + weight.ln()));
+            posteriors.extend(file.edge_posteriors.iter().cloned());
+            match &file.provenance.members[..] {
+                [] => provenances.push(file.provenance.clone()),
+                several => provenances.extend(several.iter().cloned()),
+            }
+        }
+        if members.len() > MAX_MEMBERS {
+            let words = format!("{} members together; at most {MAX_MEMBERS} are possible", members.len());
+            return Err(Kind::Schemas(words).into());
+        }
+        let of_first = &first.file().provenance;
+        let provenance =
+            Provenance { train: of_first.train.clone(), members: provenances, ..Provenance::default() };
+        Ok(ModelFile {
+            model: model::Model::with_log_weights(members, log_weights)?,
+            schema: (**first.schema()).clone(),
+            provenance,
+            edge_posteriors: posteriors,
+        }
+        .into())
+    }
+
+    /// The same with the weights that make the rows of a dataset most probable together (stacking): rows that the models have not
+    /// learned from, if the weights are to mean something. Models with less than a hundredth of the weight are left out.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit, Model};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let (train, rest) = data.split(0.5, 0);
+    /// let models = [Fit::new().family("independent").run(&train)?, Fit::new().family("chow-liu").run(&train)?];
+    /// let mixed = Model::stacked(&models, &rest)?;
+    /// assert!(mixed.score(&rest)?.mean >= models[1].score(&rest)?.mean - 1e-9);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn stacked(models: &[Model], data: &Dataset) -> Result<Self> {
+        let Some(first) = models.first() else { return Self::ensemble(models, &[]) };
+        models.iter().try_for_each(|model| same(first.schema(), model.schema()))?;
+        let mut stacking = Stacking::new(data.weights());
+        for model in models {
+            let score = model.scoring().missing_as_state(true).run(data)?;
+            stacking.push(score.log_likelihoods.iter().map(|row| row.value).collect());
+        }
+        let found = stacking.fit();
+        let kept: Vec<usize> = (0..models.len()).filter(|&model| found.weights[model] > 0.0).collect();
+        let some: Vec<Model> = kept.iter().map(|&model| models[model].clone()).collect();
+        let weights: Vec<f64> = kept.iter().map(|&model| found.weights[model]).collect();
+        Self::ensemble(&some, &weights)
+    }
+}
+
+/// Are these the same columns, in the same order, with the same labels?
+fn same(one: &Schema, other: &Schema) -> Result<()> {
+    let refuse = |words: String| Err(Kind::Schemas(words).into());
+    if one.variables.len() != other.variables.len() {
+        let (one, other) = (one.variables.len(), other.variables.len());
+        return refuse(format!("the models have {one} and {other} columns"));
+    }
+    for (a, b) in one.variables.iter().zip(&other.variables) {
+        if a.name != b.name {
+            return refuse(format!("where one model has column {:?}, another has {:?}", a.name, b.name));
+        }
+        if a.labels() != b.labels() {
+            return refuse(format!("column {:?} does not have the same values in all models", a.name));
+        }
+    }
+    Ok(())
+}
