@@ -50,7 +50,7 @@ pub struct Compare {
     #[command(flatten)]
     sources: Sources,
     /// Who takes part. Default: all.
-    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = FamilyParser)]
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = FamilyParser { auto: false })]
     families: Vec<String>,
     /// Time for all fits together (90s, 10m, 2h).
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]

@@ -6,7 +6,14 @@ use std::ffi::OsStr;
 
 /// A family by name; help and errors list those of the registry.
 #[derive(Clone, Copy)]
-pub struct FamilyParser;
+pub struct FamilyParser {
+    /// May the choice be left to the program?
+    pub auto: bool,
+}
+
+/// The best of all, and what is said about it.
+const AUTO: &str = "auto";
+const AUTO_SUMMARY: &str = "the best of all these by validation, or an average of several";
 
 impl TypedValueParser for FamilyParser {
     type Value = String;
@@ -18,17 +25,24 @@ impl TypedValueParser for FamilyParser {
         value: &OsStr,
     ) -> Result<String, clap::Error> {
         let name = value.to_string_lossy().into_owned();
+        if self.auto && name == AUTO {
+            return Ok(name);
+        }
         if let Ok((_, preset)) = Family::preset(&name) {
             return Ok(preset.name.to_owned());
         }
         // In the words of any other list of values.
-        let listed = PossibleValuesParser::new(Family::listed().map(|(_, preset)| preset.name));
+        let auto = self.auto.then_some(AUTO);
+        let listed = PossibleValuesParser::new(
+            auto.into_iter().chain(Family::listed().map(|(_, preset)| preset.name)),
+        );
         listed.parse_ref(command, argument, value)
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let value = |(name, summary): (&'static str, &'static str)| PossibleValue::new(name).help(summary);
-        Some(Box::new(everytree::families().map(value)))
+        let auto = self.auto.then_some((AUTO, AUTO_SUMMARY));
+        Some(Box::new(auto.into_iter().chain(everytree::families()).map(value)))
     }
 }
 

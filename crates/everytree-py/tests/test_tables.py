@@ -53,7 +53,8 @@ def test_ids_are_left_out_and_the_command_line_carries_them(tmp_path):
     model.save(tmp_path / "people.everytree")
     table.to_csv(tmp_path / "people.csv", index=False)
     out = tmp_path / "scores.csv"
-    assert _core.main(["everytree", "score", str(tmp_path / "people.everytree"), str(tmp_path / "people.csv"), "--out", str(out)]) == 0
+    files = [str(tmp_path / "people.everytree"), str(tmp_path / "people.csv")]
+    assert _core.main(["everytree", "score", *files, "--out", str(out)]) == 0
     scores = pandas.read_csv(out)
     assert list(scores["id"]) == list(table["id"])
     assert np.allclose(scores["log_likelihood"], model.score_samples(table))

@@ -75,8 +75,8 @@ pub use evidence::Evidence;
 #[doc(hidden)]
 pub use evidence::yes_or_no;
 pub use fit::{
-    BlockOptions, ColumnGroup, Fit, FitOptions, FitReport, FitRows, Fitted, Init, Observer, Precision,
-    Stopped, grouping_in_words, hold_out,
+    BlockOptions, CandidateReport, ColumnGroup, Effort, Fit, FitOptions, FitReport, FitRows, Fitted, Init,
+    Observer, Precision, Stopped, Trying, grouping_in_words, hold_out,
 };
 pub use impute::{Imputation, ImputeMethod, ImputedCell, ImputedCells};
 pub use input::Input;

@@ -9,7 +9,7 @@ use crate::sample::Sample;
 use crate::score::{Score, Scoring};
 use crate::{Dataset, Error, Result};
 use everytree_core::data::Schema;
-use everytree_core::file::{ContentError, Evaluated, FileError, ModelFile};
+use everytree_core::file::{ContentError, Evaluated, FileError, ModelFile, Results};
 use everytree_core::infer::{self, Estimate, InferError};
 use everytree_core::spanning::Kind as TreeKind;
 use std::fmt;
@@ -168,6 +168,11 @@ impl Model {
         if let Some(results) = &mut Arc::make_mut(&mut self.file).provenance.results {
             (results.test_ll, results.evaluated) = (test_ll, evaluated);
         }
+    }
+
+    /// What came out of learning.
+    pub(crate) fn say_results(&mut self, results: Results) {
+        Arc::make_mut(&mut self.file).provenance.results = Some(results);
     }
 
     pub(crate) fn core(&self) -> &everytree_core::model::Model {

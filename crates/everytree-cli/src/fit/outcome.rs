@@ -4,7 +4,9 @@ use super::Fit;
 use crate::members;
 use crate::progress::{duration, size_of};
 use anyhow::Result;
-use everytree::{FitReport, Fitted, Schema, TrialResult, count, grouping_in_words, plural};
+use everytree::{
+    CandidateReport, FitReport, Fitted, Model, Schema, TrialResult, count, grouping_in_words, plural,
+};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -50,6 +52,23 @@ fn object(fitted: &Fitted, out: &Path) -> Value {
         object["tried"] = json!(report.trials);
         object["groupings"] = json!(report.groupings);
     }
+    object["refit"] = json!(report.refit);
+    if !report.candidates.is_empty() {
+        let candidate = |tried: &CandidateReport| {
+            json!({
+                "family": tried.family, "components": tried.components, "hidden": tried.hidden,
+                "grouping": tried.grouping, "prior": tried.prior, "valid_ll": tried.valid_ll,
+                "given_up": tried.given_up, "weight": tried.weight, "epochs": tried.epochs, "work": tried.work,
+            })
+        };
+        object["candidates"] = json!(report.candidates.iter().map(candidate).collect::<Vec<_>>());
+        object["groupings"] = json!(report.groupings);
+        object["folds"] = json!(report.folds);
+        if let Some((gain, error)) = report.gain {
+            object["gain"] = json!(gain);
+            object["gain_standard_error"] = json!(error);
+        }
+    }
     if let Some(evaluated) = report.evaluated {
         object["partial"] = json!(evaluated);
     }
@@ -65,10 +84,13 @@ fn object(fitted: &Fitted, out: &Path) -> Value {
 fn words(schema: &Schema, fitted: &Fitted, out: &Path) -> String {
     let Fitted { model, report, .. } = fitted;
     let mut lines = trials(schema, report);
-    lines.push(format!(
-        "log-likelihood per row, nats (best epoch {} of {}):",
-        report.best_epoch, report.epochs
-    ));
+    lines.extend(chosen(model, report));
+    lines.push(match report.candidates.is_empty() {
+        true => {
+            format!("log-likelihood per row, nats (best epoch {} of {}):", report.best_epoch, report.epochs)
+        }
+        false => "log-likelihood per row, nats:".to_owned(),
+    });
     let (rows, distinct) = (plural(report.train.rows, "row"), count(report.train.unique_rows));
     let [train, valid] = report.estimated.map(|estimated| if estimated { ", estimated" } else { "" });
     let shares = report.evaluated;
@@ -80,7 +102,11 @@ fn words(schema: &Schema, fitted: &Fitted, out: &Path) -> String {
     .map(partial);
     lines
         .push(format!("  train {:>12.4}   {rows}, {distinct} distinct{train}{train_share}", report.train_ll));
-    let held = if report.held_out { ", held out" } else { "" };
+    let held = match (report.held_out, report.folds) {
+        (false, _) => String::new(),
+        (true, 1) => ", held out".to_owned(),
+        (true, folds) => format!(", held out in {folds} folds"),
+    };
     let rows = plural(report.valid.rows, "row");
     lines.push(format!("  valid {:>12.4}   {rows}{held}{valid}{valid_share}", report.valid_ll));
     if let (Some(test_ll), Some(rows)) = (report.test_ll, report.test_rows) {
@@ -107,6 +133,55 @@ fn words(schema: &Schema, fitted: &Fitted, out: &Path) -> String {
     let (seconds, device) = (duration(report.seconds), &report.device);
     lines.push(format!("{made} in {seconds} on {device}; saved {}\n", out.display()));
     lines.join("\n")
+}
+
+/// What was chosen among families, and from what.
+fn chosen(model: &Model, report: &FitReport) -> Vec<String> {
+    if report.candidates.is_empty() {
+        return Vec::new();
+    }
+    let mut lines =
+        vec![format!("{} tried; the best, by rows held out:", plural(report.candidates.len(), "candidate"))];
+    let mut best: Vec<&CandidateReport> = report.candidates.iter().filter(|tried| !tried.given_up).collect();
+    best.sort_by(|a, b| b.valid_ll.total_cmp(&a.valid_ll));
+    lines.extend(
+        best.iter().take(SHOWN).map(|tried| format!("  {:>12.4}   {}", tried.valid_ll, candidate(tried))),
+    );
+    match (report.gain, model.members().len()) {
+        (Some((gain, error)), count) if count > 1 => {
+            lines.push(format!(
+                "an average of {} gains {gain:.4} ± {error:.4} over the best alone; by weight:",
+                plural(count, "member")
+            ));
+            lines.extend(members::lines(model));
+        }
+        _ => lines.push(format!(
+            "chosen: {}",
+            best.first().map_or_else(|| model.title().to_owned(), |tried| candidate(tried))
+        )),
+    }
+    lines
+}
+
+/// Candidates that are shown.
+const SHOWN: usize = 5;
+
+/// A candidate in words.
+fn candidate(tried: &CandidateReport) -> String {
+    let mut words = tried.family.to_owned();
+    if tried.components > 1 {
+        words += &format!(", {}", plural(tried.components, "component"));
+    }
+    if let Some(count) = tried.hidden {
+        words += &format!(", {}", plural(count, "hidden state"));
+    }
+    if tried.grouping > 0 {
+        words += ", columns in blocks";
+    }
+    if tried.prior != 1.0 {
+        words += &format!(", prior of {} rows", tried.prior);
+    }
+    words
 }
 
 /// Of how many rows a mean is, where there was no time for all.

@@ -4,6 +4,7 @@
 //! after any epoch and taken up again: the result is the same to the bit, as it is for any number of threads.
 
 mod adam;
+mod auto;
 mod batches;
 mod engine;
 mod evaluate;
@@ -16,6 +17,7 @@ mod state;
 
 pub use crate::util::Hurry;
 pub use adam::Adam;
+pub use auto::{Choice, Folds, LEAST_ENSEMBLE_GAIN, Next, Portfolio, Tried, within};
 pub use engine::{Engine, Step, Steps};
 pub use evaluate::{
     Evaluation, MeanSoFar, edge_posteriors, edge_posteriors_until, evaluate, evaluate_until, log_likelihoods,

@@ -15,6 +15,7 @@
 
 use super::family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
 use super::inference::{Fork, prepared};
+use super::series::{Grows, Series};
 use super::settings::{AUTO, HowMany, MANY_VARIABLES, Optimiser};
 use super::{
     ComponentInference, Learnable, ModelError, PairCounts, ParamsView, Regularisation, Settings, UnseenStates,
@@ -562,6 +563,12 @@ impl Learnable for Directed {
     }
 }
 
+/// Components that may differ more, found by smaller steps whose average counts: chosen on validation rows, as above.
+fn averaged(usual: Settings) -> Settings {
+    let regularisation = Regularisation { shrinkage: 0.5, ..usual.regularisation };
+    Settings { learning_rate: 0.4 * usual.learning_rate, ema: Some(0.99), regularisation, ..usual }
+}
+
 impl FamilyModel for Directed {
     const SPEC: FamilySpec = FamilySpec {
         name: "directed",
@@ -583,6 +590,11 @@ impl FamilyModel for Directed {
         ],
         trees: Trees::All,
         optimisers: &[Optimiser::Adam, Optimiser::Em],
+        series: &[
+            Series::new(2, Grows::Prior(&[1.0, 10.0])),
+            Series { settings: averaged, ..Series::new(5, Grows::Components(2)) },
+            Series::new(6, Grows::Blocks),
+        ],
         ..FamilySpec::USUAL
     };
 

@@ -3,6 +3,7 @@
 //! A family is one file that implements [`FamilyModel`] and one entry in the list of `families.rs`. Everything else reads
 //! [`FamilySpec`]: help texts, checks of options, `compare`, the Python package and the model file.
 
+use super::series::Series;
 use super::settings::{HowMany, Optimiser, Settings};
 use super::{ComponentInference, Learnable, ModelError, PairCounts, Pairs};
 use crate::data::Unique;
@@ -42,6 +43,8 @@ pub struct FamilySpec {
     pub ema: bool,
     /// Is it left out of lists that are shown to people?
     pub unlisted: bool,
+    /// What a search for the best model tries of it.
+    pub series: &'static [Series],
 }
 
 impl FamilySpec {
@@ -60,6 +63,7 @@ impl FamilySpec {
         shrinkage: true,
         ema: true,
         unlisted: false,
+        series: &[],
     };
 }
 

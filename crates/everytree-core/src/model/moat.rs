@@ -12,6 +12,7 @@
 use super::family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
 use super::inference::{Fork, prepared};
 use super::pair::{Margin, lambda, sinkhorn};
+use super::series::{Grows, Series};
 use super::{ComponentInference, Learnable, ModelError, PairCounts, ParamsView, Settings, UnseenStates};
 use crate::data::Codes;
 use crate::forest::frechet::Frechet;
@@ -690,6 +691,11 @@ impl Learnable for Moat {
     }
 }
 
+/// The paper's settings, with an end where validation does not get better.
+fn shorter(usual: Settings) -> Settings {
+    Settings { patience: Some(6), ..usual }
+}
+
 impl FamilyModel for Moat {
     const SPEC: FamilySpec = FamilySpec {
         name: "moat",
@@ -702,6 +708,7 @@ impl FamilyModel for Moat {
         pair_tables: true,
         // Tables are bound to the margins.
         laplace: false,
+        series: &[Series { settings: shorter, ..Series::new(9, Grows::Prior(&[1.0])) }],
         ..FamilySpec::USUAL
     };
 

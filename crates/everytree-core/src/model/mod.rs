@@ -6,6 +6,7 @@
 //! - [`Model`] is a member, or an ensemble of several: that is what is saved and asked.
 //! - [`ComponentInference`] is what inference sees of a component.
 
+mod candidate;
 mod clusters;
 mod counts;
 mod density;
@@ -22,6 +23,7 @@ mod mixture;
 mod moat;
 mod pair;
 mod params;
+mod series;
 mod settings;
 mod start;
 #[cfg(feature = "toy-family")]
@@ -30,7 +32,9 @@ mod tree_tables;
 mod trees;
 mod unseen;
 mod whole;
+mod work;
 
+pub use candidate::Candidate;
 pub use clusters::clusters;
 pub use counts::PairCounts;
 pub use density::Density;
@@ -48,6 +52,7 @@ pub use mixture::Mixture;
 pub use moat::{Moat, Pairs};
 pub(crate) use params::within_range;
 pub use params::{MOST_PARAMETER, ParamsView};
+pub use series::{Grows, Series};
 pub(crate) use settings::MANY_VARIABLES;
 pub use settings::{
     ALL_ROWS, AUTO, HowMany, LEAST_GAIN, MAX_COMPONENTS, Optimiser, Regularisation, Settings, SettingsError,
@@ -58,3 +63,4 @@ pub use trees::{ChowLiu, Hclt, Independent, MAX_HIDDEN, TreeModel};
 pub use unseen::UnseenStates;
 pub(crate) use whole::without_directions;
 pub use whole::{ENSEMBLE, MAX_MEMBERS, Model};
+pub use work::{A_SECOND, Met, Work};

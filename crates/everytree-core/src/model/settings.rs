@@ -51,6 +51,9 @@ pub enum Optimiser {
 
 /// Rows of a batch that is all there are.
 pub const ALL_ROWS: usize = u32::MAX as usize;
+/// Adam makes so many steps before early stopping may end it, and so many at least if nothing does.
+const PATIENT_STEPS: usize = 400;
+const LEAST_STEPS: usize = 3000;
 /// From this many variables on, the paper took small batches and short steps.
 pub(crate) const MANY_VARIABLES: usize = 500;
 
@@ -68,6 +71,27 @@ impl Settings {
             ema: None,
             optimiser: Optimiser::Adam,
             regularisation: Regularisation::default(),
+        }
+    }
+
+    /// The same for a table of so many rows. What takes Adam to a good model are steps, and few rows make few steps an epoch: where
+    /// early stopping ends learning, there are more epochs then, and more patience.
+    ///
+    /// ```
+    /// use everytree_core::model::Family;
+    ///
+    /// let usual = Family::Directed.settings(10);
+    /// assert_eq!(usual.clone().lasting(100_000), usual);
+    /// assert_eq!(usual.lasting(1000).patience, Some(100));
+    /// ```
+    #[must_use]
+    pub fn lasting(self, rows: usize) -> Self {
+        let Some(patience) = self.patience.filter(|_| self.optimiser == Optimiser::Adam) else { return self };
+        let steps = rows.div_ceil(self.batch_size.max(1)).max(1);
+        Self {
+            epochs: self.epochs.max(LEAST_STEPS.div_ceil(steps)),
+            patience: Some(patience.max(PATIENT_STEPS.div_ceil(steps))),
+            ..self
         }
     }
 

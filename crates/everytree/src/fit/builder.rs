@@ -1,6 +1,6 @@
 //! The options of a fit, one by one.
 
-use super::{BlockOptions, Fit, Init, Precision};
+use super::{BlockOptions, Effort, Fit, Init, Precision};
 use crate::Dataset;
 use everytree_core::file::Checkpoint;
 use everytree_core::model::{AUTO, HowMany, Optimiser, Pairs};
@@ -62,8 +62,12 @@ options! {
     precision(precision: Precision);
     /// Fraction of the rows held out for validation.
     holdout(fraction: f64);
+    /// In how many folds all rows are held out, where the family is chosen; 1: a fraction of them, once.
+    folds(folds: usize) => Some(folds);
+    /// How much work the choice of a family may be.
+    effort(effort: Effort);
     /// Learn once more, from the validation rows too, for as many epochs as were best.
-    refit(refit: bool);
+    refit(refit: bool) => Some(refit);
     /// Where the work is done.
     device(device: crate::DeviceChoice);
 }

@@ -1,5 +1,6 @@
 //! Learning a model from a dataset: options, plan, search, progress, results.
 
+mod auto;
 mod blocks;
 mod builder;
 mod monitor;
@@ -9,9 +10,10 @@ mod plan;
 mod report;
 mod run;
 
+pub use auto::{CandidateReport, Trying};
 pub use blocks::grouping_in_words;
 pub use observer::{FitRows, Observer};
-pub use options::{BlockOptions, ColumnGroup, FitOptions, Init, Precision};
+pub use options::{BlockOptions, ColumnGroup, Effort, FitOptions, Init, Precision};
 pub use report::{FitReport, Fitted, Stopped};
 
 use crate::columns::like;
@@ -138,6 +140,9 @@ impl Fit {
 
     /// Learns a model, telling an observer how it goes.
     pub fn run_with(&self, train: &Dataset, observer: &mut dyn Observer) -> Result<Fitted> {
+        if self.options.family == auto::AUTO_FAMILY && self.resume.is_none() {
+            return self.choose(train, observer);
+        }
         let checked = Checked::new(&self.options)?;
         let resumed = self.resume.as_deref();
         let seed = resumed.map_or(self.options.seed, |checkpoint| checkpoint.settings.seed);
@@ -180,7 +185,7 @@ impl Fit {
         let (mut search, settings, precision) = match resumed {
             Some(checkpoint) => self.resumed(checkpoint, &facts)?,
             None => {
-                let settings = checked.settings(train.columns())?;
+                let settings = checked.settings(train.columns(), train.rows())?;
                 let late = || {
                     observer.borrow().stop() || deadline.is_some_and(|deadline| Instant::now() >= deadline)
                 };
@@ -241,7 +246,7 @@ impl Fit {
             _ => {}
         }
         let mut learned = Learned { model: best.model.clone(), settings, facts, all: None };
-        if self.options.refit {
+        if self.options.refit.unwrap_or(false) {
             if matches!(stopped, Stopped::Done | Stopped::Patience) {
                 observer.borrow_mut().refit(best_epoch(&best));
                 monitor.keep = None;
@@ -297,6 +302,9 @@ impl Fit {
             epochs: best.history.len() - 1,
             history: results.history,
             trials: search.results,
+            candidates: Vec::new(),
+            gain: None,
+            folds: 1,
             groupings: search.plan.groupings,
             refit: all.is_some(),
             stopped,

@@ -1,5 +1,6 @@
 //! Who hears how a fit goes, and may stop it.
 
+use super::auto::Trying;
 use everytree_core::learn::{Epoch, Progress, Trial};
 use std::ops::ControlFlow;
 
@@ -37,6 +38,11 @@ pub trait Observer {
     /// Something that should not go unheard.
     fn warning(&mut self, warning: &str) {
         let _ = warning;
+    }
+
+    /// Another candidate begins, or another fold of it, where the family is chosen.
+    fn trying(&mut self, trying: &Trying<'_>) {
+        let _ = trying;
     }
 
     /// After a mini-batch.
@@ -83,11 +89,13 @@ pub struct FitRows {
     pub test: Option<usize>,
     /// The seed by which rows to validate with were held out from those to learn from, if they were.
     pub held_out: Option<u64>,
+    /// In how many folds all rows are held out, one after the other; 1: some of them, once.
+    pub folds: usize,
 }
 
 impl FitRows {
     /// So many of each.
     pub fn new(train: usize, valid: usize, test: Option<usize>, held_out: Option<u64>) -> Self {
-        Self { train, valid, test, held_out }
+        Self { train, valid, test, held_out, folds: 1 }
     }
 }

@@ -100,18 +100,21 @@ impl<'a> Checked<'a> {
         self.options.blocks.auto || self.preset.blocks
     }
 
-    /// How to learn a model of so many columns.
-    pub fn settings(&self, columns: usize) -> Result<Settings> {
+    /// How to learn a model of so many columns from so many rows.
+    pub fn settings(&self, columns: usize, rows: usize) -> Result<Settings> {
         let (options, usual) = (self.options, self.family.settings(columns));
+        let batch_size = options.batch_size.unwrap_or(usual.batch_size);
+        let optimiser = options.optimiser.unwrap_or(usual.optimiser);
+        let usual = Settings { batch_size, optimiser, ..usual }.lasting(rows);
         let settings = Settings {
             epochs: options.epochs.unwrap_or(usual.epochs),
-            batch_size: options.batch_size.unwrap_or(usual.batch_size),
+            batch_size,
             learning_rate: options.learning_rate.unwrap_or(usual.learning_rate),
             seed: options.seed,
             patience: options.patience.or(usual.patience),
             cosine: options.cosine || usual.cosine,
             ema: options.ema,
-            optimiser: options.optimiser.unwrap_or(usual.optimiser),
+            optimiser,
             regularisation: Regularisation {
                 shrinkage: options.shrinkage.unwrap_or(usual.regularisation.shrinkage),
                 laplace: options.laplace.unwrap_or(usual.regularisation.laplace),

@@ -1,5 +1,6 @@
 //! What a fit comes back with.
 
+use super::auto::CandidateReport;
 use crate::{Error, Model};
 use everytree_core::file::{Evaluated, TableFacts};
 use everytree_core::learn::{Epoch, TrialResult};
@@ -111,6 +112,12 @@ pub struct FitReport {
     pub history: Vec<Epoch>,
     /// Every candidate and how it validated.
     pub trials: Vec<TrialResult>,
+    /// Every candidate of a choice among families, in the order in which they were tried.
+    pub candidates: Vec<CandidateReport>,
+    /// What an average of several gains over the best alone on the rows held out, in nats a row, and the standard error of it.
+    pub gain: Option<(f64, f64)>,
+    /// In how many folds rows were held out.
+    pub folds: usize,
     /// The groups of columns that candidates name by number.
     pub groupings: Vec<Vec<Vec<usize>>>,
     /// Has the model learned from the held-out rows too?

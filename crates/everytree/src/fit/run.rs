@@ -9,8 +9,8 @@ use everytree_core::file::{Evaluated, ModelFile, Provenance, Results, TableFacts
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{
     BestModel, Datasets, Ended, Engine, LearnError, MeanSoFar, Plan, Progress, Running, Search,
-    SearchObserver, SourceError, Trial, TrialResult, completed, edge_posteriors_until, evaluate_observed,
-    evaluate_until,
+    SearchObserver, SourceError, Trial, TrialResult, completed, edge_posteriors_until, evaluate,
+    evaluate_observed, evaluate_until,
 };
 use everytree_core::model::{Component, HowMany, Member, Mixture, ParamsView, Settings, Trees};
 use std::ops::ControlFlow;
@@ -92,25 +92,58 @@ pub(super) fn refit(
     let groups = best.model.blocks().combinations().into_iter().map(|(columns, _)| columns).collect();
     let components = HowMany::Just(best.model.mixture().components().len());
     let hidden = best.model.hidden().map_or(plan.hidden, HowMany::Just);
-    let mut search = Search::new(Plan { groupings: vec![groups], components, hidden, ..plan.clone() });
-    // Decay, if any, goes as it went: by the epochs that were planned.
-    let wanted = best_epoch(best);
-    let mut until = Until { epoch: wanted, observer };
-    let settings = Settings { patience: None, ..how.settings.clone() };
+    let plan = Plan { groupings: vec![groups], components, hidden, ..plan.clone() };
     let data = Datasets { train: &all, valid };
+    let Some(model) = refit_candidate(plan, data, how, best_epoch(best), observer)? else { return Ok(None) };
+    let facts = [facts_of(&all), facts_of(valid)];
+    let settings = Settings { patience: None, ..how.settings.clone() };
+    Ok(Some(Learned { model, settings, facts, all: Some(all) }))
+}
+
+/// Learns a model of one size for so many epochs, whatever the rows to validate with say; nothing if that was stopped.
+pub(super) fn refit_candidate(
+    plan: Plan,
+    data: Datasets<'_>,
+    how: How<'_>,
+    epochs: usize,
+    observer: &mut dyn SearchObserver,
+) -> Result<Option<Member>> {
+    let mut search = Search::new(plan);
+    // Decay, if any, goes as it went: by the epochs that were planned.
+    let mut until = Until { epoch: epochs, observer };
+    let settings = Settings { patience: None, ..how.settings.clone() };
     learn(&mut search, data, How { settings: &settings, ..how }, &mut until)?;
     // As it is after the last epoch: these rows cannot validate what has learned from them.
     let Some(Running { blocks, state, .. }) = search.running else { return Ok(None) };
-    if state.epochs() < wanted || (wanted == 0 && observer.stop()) {
+    if state.epochs() < epochs || (epochs == 0 && observer.stop()) {
         return Ok(None);
     }
     let mut mixture = Arc::unwrap_or_clone(state.model);
     if let Some(average) = &*state.average {
         mixture.set(average)?;
     }
-    let model = Member::new(blocks, mixture)?;
-    let facts = [facts_of(&all), facts_of(valid)];
-    Ok(Some(Learned { model, settings, facts, all: Some(all) }))
+    Ok(Some(Member::new(blocks, mixture)?))
+}
+
+/// The log-likelihood of every row of a dataset without missing cells.
+pub(super) fn log_p(model: &Member, data: &Dataset, how: How<'_>) -> Result<Vec<f64>> {
+    let rows = model.blocks().unique(data);
+    let found = how.device.compute(model, how.note, &LogP { model, rows: &rows })?;
+    Ok(rows.of_row.iter().map(|&place| found[place as usize]).collect())
+}
+
+/// The log-likelihood of distinct rows.
+struct LogP<'a> {
+    model: &'a Member,
+    rows: &'a Unique,
+}
+
+impl Compute for LogP<'_> {
+    type Output = Vec<f64>;
+
+    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<Vec<f64>, SourceError> {
+        Ok(evaluate(self.model.mixture(), self.rows, backend)?.log_likelihood)
+    }
 }
 
 /// Ends a run after an epoch; else as the observer says.

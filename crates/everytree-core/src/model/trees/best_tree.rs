@@ -24,34 +24,39 @@ pub(super) fn margin(counts: &PairCounts, v: usize, pseudocount: f64) -> Vec<f64
     }
 }
 
-/// `P(x_v = b | x_u = a)`, a line for every a, smoothed by a pseudocount for the pair.
+/// `P(x_v = b | x_u = a)`, a line for every a. To every line as many rows as the pseudocount says are added that know nothing of
+/// u: where few rows have a state of u, the table is close to independence.
 pub(super) fn conditional(counts: &PairCounts, v: usize, u: usize, pseudocount: f64) -> Vec<f64> {
     let (k_u, k_v) = (counts.states()[u], counts.states()[v]);
-    let even = pseudocount / (k_u * k_v) as f64;
+    let margin = margin(counts, v, pseudocount);
     let mut table = Vec::with_capacity(k_u * k_v);
     for a in 0..k_u {
-        let line: Vec<f64> = (0..k_v).map(|b| both(counts, v, b, u, a) + even).collect();
+        let line: Vec<f64> = (0..k_v).map(|b| both(counts, v, b, u, a) + pseudocount * margin[b]).collect();
         let sum: f64 = line.iter().sum();
         match sum > 0.0 {
             true => table.extend(line.into_iter().map(|count| count / sum)),
             // A state of the parent that no row has tells nothing.
-            false => table.extend(margin(counts, v, 0.0)),
+            false => table.extend(&margin),
         }
     }
     table
 }
 
-/// The mutual information of two variables, u < v.
+/// The mutual information of two variables, from tables as a tree would have them: the mean of both directions.
 fn information(counts: &PairCounts, v: usize, u: usize, pseudocount: f64) -> f64 {
-    let total = counts.total() + pseudocount;
-    if total <= 0.0 {
-        return 0.0;
-    }
-    let (k_u, k_v) = (counts.states()[u], counts.states()[v]);
-    let even = pseudocount / (k_u * k_v) as f64;
-    let cells = (0..k_u).flat_map(|a| (0..k_v).map(move |b| (a, b)));
-    let joint: Vec<f64> = cells.map(|(a, b)| (counts.pair(v, b, u, a) + even) / total).collect();
-    mutual_information(&joint, &margin(counts, u, pseudocount), &margin(counts, v, pseudocount))
+    let one_way = |v: usize, u: usize| {
+        let (k_v, of_u) = (counts.states()[v], margin(counts, u, pseudocount));
+        let mut joint = conditional(counts, v, u, pseudocount);
+        let mut of_v = vec![0.0; k_v];
+        for (line, p) in joint.chunks_exact_mut(k_v).zip(&of_u) {
+            for (entry, sum) in line.iter_mut().zip(&mut of_v) {
+                *entry *= p;
+                *sum += *entry;
+            }
+        }
+        mutual_information(&joint, &of_u, &of_v)
+    };
+    0.5 * (one_way(v, u) + one_way(u, v))
 }
 
 /// The parent of every variable in the spanning tree of the highest mutual information, hung up at the first variable, which

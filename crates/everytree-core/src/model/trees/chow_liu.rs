@@ -5,7 +5,7 @@ use super::{OneTree, TreeModel, all_rows_at_once, best_tree};
 use crate::data::Codes;
 use crate::model::family::{ComponentShape, FamilySpec, Initialisation, Preset, Trees};
 use crate::model::settings::{AUTO, HowMany};
-use crate::model::{ModelError, Optimiser, PairCounts, ParamsView, Regularisation, Settings};
+use crate::model::{Grows, ModelError, Optimiser, PairCounts, ParamsView, Regularisation, Series, Settings};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -57,6 +57,10 @@ impl OneTree for ChowLiu {
         optimisers: &[Optimiser::Em],
         counted: true,
         ema: false,
+        series: &[
+            Series::new(1, Grows::Prior(&[1.0, 5.0, 20.0, 80.0])),
+            Series::new(4, Grows::Components(2)),
+        ],
         ..FamilySpec::USUAL
     };
     type Stats = TreeCounts;

@@ -5,7 +5,7 @@ use super::{OneTree, TableCounts, TreeModel, best_tree};
 use crate::data::Codes;
 use crate::model::family::{ComponentShape, FamilySpec, Initialisation, Preset, Trees};
 use crate::model::settings::{AUTO, HowMany};
-use crate::model::{ModelError, Optimiser, Regularisation, Settings, clusters};
+use crate::model::{Grows, ModelError, Optimiser, Regularisation, Series, Settings, clusters};
 use crate::util::{Stop, stream};
 use rand::RngExt;
 use rayon::prelude::*;
@@ -21,6 +21,18 @@ const CHANCE: f64 = 0.2;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hclt(TreeParameters);
 
+/// Expectation–maximisation of small batches.
+fn counting(usual: Settings) -> Settings {
+    Settings {
+        epochs: 100,
+        batch_size: 64,
+        patience: Some(6),
+        cosine: false,
+        optimiser: Optimiser::Em,
+        ..usual
+    }
+}
+
 impl OneTree for Hclt {
     const SPEC: FamilySpec = FamilySpec {
         name: "hclt",
@@ -34,6 +46,12 @@ impl OneTree for Hclt {
         optimisers: &[Optimiser::Adam, Optimiser::Em],
         // Latent states of different components have nothing in common.
         shrinkage: false,
+        // Gradients are quicker where there are many rows, expectation–maximisation gets further where there are few.
+        series: &[
+            Series::new(3, Grows::Hidden(4)),
+            Series { settings: counting, ..Series::new(8, Grows::HiddenFrom(0)) },
+            Series { settings: counting, ..Series::new(7, Grows::HiddenOfBlocks(8)) },
+        ],
         ..FamilySpec::USUAL
     };
     type Stats = TableCounts;

@@ -4,7 +4,7 @@ use super::parameters::{Layout, TreeParameters};
 use super::{OneTree, TableCounts, TreeModel, all_rows_at_once, best_tree};
 use crate::data::Codes;
 use crate::model::family::{ComponentShape, FamilySpec, Initialisation, Preset, Trees};
-use crate::model::{ModelError, Optimiser, Regularisation, Settings};
+use crate::model::{Grows, ModelError, Optimiser, Regularisation, Series, Settings};
 use std::borrow::Cow;
 
 /// A product of margins.
@@ -22,6 +22,7 @@ impl OneTree for Independent {
         trees: Trees::One,
         optimisers: &[Optimiser::Em, Optimiser::Adam],
         counted: true,
+        series: &[Series::new(0, Grows::Components(1))],
         ..FamilySpec::USUAL
     };
     type Stats = TableCounts;

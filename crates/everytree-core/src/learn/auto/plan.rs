@@ -1,0 +1,221 @@
+//! What is tried next, as a function of what came out before.
+
+use crate::data::Dataset;
+use crate::learn::Epoch;
+use crate::model::{
+    Candidate, Family, Grows, LEAST_GAIN, MAX_COMPONENTS, MAX_HIDDEN, Member, Met, Pairs, Series, Settings,
+    Start, Work,
+};
+use serde::{Deserialize, Serialize};
+
+/// One candidate may take this share of what is left of the budget.
+const SHARE: f64 = 0.4;
+/// Epochs without which a candidate is not worth beginning.
+const LEAST_EPOCHS: usize = 6;
+/// A series goes on only if it would catch up with the best within so many gains like the last.
+const STEPS_TO_CATCH_UP: f64 = 3.0;
+
+/// A search over candidates of all families.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Portfolio {
+    /// Ways to group columns, the first of them without any.
+    pub groupings: Vec<Vec<Vec<usize>>>,
+    /// Operations that may be spent, with those of the last candidate.
+    pub budget: f64,
+    /// Of everything random.
+    pub seed: u64,
+    /// How many folds every candidate is learned on.
+    pub folds: usize,
+    /// Rows to learn from, in the first of them.
+    pub rows: usize,
+    /// States of every variable, grouping by grouping.
+    pub states: Vec<Vec<usize>>,
+    /// How pair tables are parameterised, in families with a choice.
+    pub pairs: Pairs,
+}
+
+/// A candidate, and what came out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// What was tried.
+    pub candidate: Candidate,
+    /// Which series of its family it is of.
+    pub series: usize,
+    /// The mean log-likelihood of the rows held out; where it was given up after some folds, as far as these tell.
+    pub valid: f64,
+    /// After how many epochs each fold validated best.
+    pub best_epochs: Vec<usize>,
+    /// Epochs in all, fold by fold.
+    pub epochs: Vec<usize>,
+    /// Of every row held out; none where it was given up, or where rows have missing cells.
+    pub log_p: Vec<f64>,
+    /// Learned on all folds?
+    pub whole: bool,
+    /// As learned on the first fold, and how it went there.
+    pub model: Member,
+    /// Epoch by epoch, on the first fold.
+    pub history: Vec<Epoch>,
+    /// Operations spent.
+    pub work: f64,
+}
+
+impl Tried {
+    /// Was it learned on all folds?
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+}
+
+/// What comes next: a candidate, and the number of its series in the list of its family.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Next {
+    /// What it is.
+    pub candidate: Candidate,
+    /// Which series of its family.
+    pub series: usize,
+}
+
+impl Portfolio {
+    /// Operations that are left.
+    pub fn left(&self, tried: &[Tried]) -> f64 {
+        self.budget - tried.iter().map(|tried| tried.work).sum::<f64>()
+    }
+
+    /// How much work a candidate is, on rows like these.
+    pub fn work(&self, candidate: &Candidate, train: &Dataset, valid: &Dataset) -> Work {
+        let states = &self.states[candidate.grouping];
+        Work::of(
+            candidate,
+            states,
+            Met::new(&train.table().unique(), candidate.settings.batch_size),
+            valid.rows(),
+        )
+    }
+
+    /// What to try next, if anything. `fits` makes a candidate fit into an amount of work, or says that it cannot.
+    pub fn next(&self, tried: &[Tried], fits: &dyn Fn(Candidate, f64) -> Option<Candidate>) -> Option<Next> {
+        let left = self.left(tried);
+        let best = tried.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
+        let mut open: Vec<(bool, f64, u32, Next)> = Vec::new();
+        for &family in Family::ALL {
+            for (number, series) in family.spec().series.iter().enumerate() {
+                let own: Vec<&Tried> = tried
+                    .iter()
+                    .filter(|tried| tried.candidate.start.family == family && tried.series == number)
+                    .collect();
+                let Some(candidate) = self.after(family, series, &own, tried, best) else { continue };
+                let Some(candidate) = fits(candidate, SHARE * left) else { continue };
+                let reached = own.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
+                open.push((own.is_empty(), reached, series.order, Next { candidate, series: number }));
+            }
+        }
+        // What has not been begun comes first, in order; then what has come furthest.
+        open.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
+        open.into_iter().next().map(|(_, _, _, next)| next)
+    }
+
+    /// The candidate after those of a series, if it is to go on.
+    fn after(
+        &self,
+        family: Family,
+        series: &Series,
+        own: &[&Tried],
+        tried: &[Tried],
+        best: f64,
+    ) -> Option<Candidate> {
+        if let Some((last, before)) = own.split_last() {
+            let reached = before.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
+            let gain = last.valid - reached;
+            // Ways to group columns are tried all: the next is not larger than the last.
+            let goes_on = series.grows == Grows::Blocks || gain >= LEAST_GAIN;
+            let catches_up = before.is_empty() || reached + gain * (1.0 + STEPS_TO_CATCH_UP) >= best;
+            if !goes_on || !(catches_up || series.grows == Grows::Blocks) {
+                return None;
+            }
+        }
+        let of_family = || tried.iter().filter(|tried| tried.candidate.start.family == family);
+        let last = own.last().map(|tried| &tried.candidate);
+        let (mut components, mut hidden, mut grouping, mut prior) = (1, 1, 0, 1.0);
+        match series.grows {
+            Grows::Prior(values) => prior = *values.get(own.len())?,
+            Grows::Components(first) => {
+                let base = best_of(of_family().filter(|tried| tried.candidate.components == 1));
+                (prior, grouping) = base.map_or((1.0, 0), |base| (prior_of(base), base.grouping));
+                components = last.map_or(first, |last| 2 * last.components);
+            }
+            Grows::Hidden(first) => hidden = last.map_or(first, |last| 2 * last.hidden),
+            Grows::HiddenFrom(other) => {
+                let from = best_of(of_family().filter(|tried| tried.series == other))?;
+                hidden = last.map_or(from.hidden, |last| 2 * last.hidden);
+            }
+            Grows::HiddenOfBlocks(first) => {
+                grouping = self.best_grouping(tried)?;
+                hidden = last.map_or(first, |last| 2 * last.hidden);
+            }
+            Grows::Blocks => grouping = own.len() + 1,
+        }
+        if components > MAX_COMPONENTS || hidden > MAX_HIDDEN || grouping >= self.groupings.len() {
+            return None;
+        }
+        let states = &self.states[grouping];
+        let usual = Settings { seed: self.seed, ..family.settings(states.len()) };
+        let settings = (series.settings)(usual).lasting(self.rows);
+        Some(self.candidate(family, settings, (components, hidden, grouping, prior)))
+    }
+
+    fn candidate(
+        &self,
+        family: Family,
+        mut settings: Settings,
+        (components, hidden, grouping, prior): (usize, usize, usize, f64),
+    ) -> Candidate {
+        let counted = family.spec().counted;
+        if counted {
+            settings.regularisation.laplace = prior;
+        }
+        let start = Start { family, pairs: self.pairs, pseudocount: prior, random: false, seed: self.seed };
+        Candidate { start, settings, grouping, components, hidden }
+    }
+
+    /// Columns that are better taken together, if some are.
+    fn best_grouping(&self, tried: &[Tried]) -> Option<usize> {
+        let of = |grouped: bool| {
+            let some = tried.iter().filter(move |tried| (tried.candidate.grouping > 0) == grouped);
+            let plain = some.filter(|tried| tried.candidate.components == 1);
+            plain.filter(|tried| self.has_blocks(tried.candidate.start.family))
+        };
+        let valid = |tried: &Tried| tried.valid;
+        let single = of(false).map(valid).fold(f64::NEG_INFINITY, f64::max);
+        let grouped = of(true).reduce(|best, next| if next.valid > best.valid { next } else { best })?;
+        (grouped.valid > single + LEAST_GAIN).then_some(grouped.candidate.grouping)
+    }
+
+    fn has_blocks(&self, family: Family) -> bool {
+        family.spec().series.iter().any(|series| series.grows == Grows::Blocks)
+    }
+}
+
+/// The best of some.
+fn best_of<'a>(tried: impl Iterator<Item = &'a Tried>) -> Option<&'a Candidate> {
+    tried.reduce(|best, next| if next.valid > best.valid { next } else { best }).map(|tried| &tried.candidate)
+}
+
+/// Rows that say that columns are independent.
+fn prior_of(candidate: &Candidate) -> f64 {
+    candidate.start.pseudocount
+}
+
+/// A candidate within an amount of work: with fewer epochs, if need be; nothing if hardly any would be left.
+pub fn within(candidate: Candidate, work: Work, folds: usize, most: f64) -> Option<Candidate> {
+    let counted = candidate.components == 1 && candidate.start.is_counted();
+    let most = most / folds as f64;
+    if counted {
+        return (work.epochs(0) <= most).then_some(candidate);
+    }
+    let epochs = ((most - work.start) / work.epoch).floor();
+    if epochs < LEAST_EPOCHS.min(candidate.settings.epochs) as f64 {
+        return None;
+    }
+    let settings = Settings { epochs: candidate.settings.epochs.min(epochs as usize), ..candidate.settings };
+    Some(Candidate { settings, ..candidate })
+}

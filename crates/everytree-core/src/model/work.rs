@@ -1,0 +1,126 @@
+//! How much work learning is, counted before it is done.
+//!
+//! A search has a budget of operations and not of seconds, so that it comes to the same model whatever else the machine does. The
+//! unit is a multiplication with an addition inside a matrix product; everything else counts as many times more as it was slower
+//! where it was measured.
+
+use super::{Candidate, Family, Optimiser, Trees};
+use crate::data::Unique;
+
+/// Operations that two cores do in a second, more or less: by this, budgets are said.
+pub const A_SECOND: f64 = 5e10;
+
+/// An entry of a row's matrix is looked up, and its derivative is added to a table.
+const LOOKED_UP: f64 = 60.0;
+/// A pair of cells is counted.
+const COUNTED: f64 = 12.0;
+/// A parameter is stepped: derivative, optimiser, exponential.
+const STEPPED: f64 = 60.0;
+/// An entry of a pair table is made into mutual information.
+const INFORMED: f64 = 200.0;
+/// Products of the messages of latent variables: up, down, counts, and what is between them.
+const MESSAGES: f64 = 9.0;
+/// Starting costs as much as so many epochs of counting.
+const CLUSTERED: f64 = 10.0;
+
+/// Rows as they are met in an epoch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Met {
+    /// Distinct rows in all.
+    pub distinct: f64,
+    /// Mini-batches.
+    pub batches: f64,
+    /// Distinct rows in all batches together.
+    pub in_batches: f64,
+}
+
+impl Met {
+    /// By batches of so many rows: equal rows of a batch are computed once.
+    pub fn new(data: &Unique, batch_size: usize) -> Self {
+        let (rows, distinct) = (data.rows() as f64, data.table.rows() as f64);
+        let size = (batch_size.max(1) as f64).min(rows);
+        let batches = (rows / size).ceil().max(1.0);
+        let met = |count: u32| 1.0 - (1.0 - size / rows).powf(f64::from(count));
+        let mut counts = vec![0u32; data.table.rows()];
+        data.of_row.iter().for_each(|&place| counts[place as usize] += 1);
+        let in_a_batch: f64 = if size < rows { counts.into_iter().map(met).sum() } else { distinct };
+        Self { distinct, batches, in_batches: (batches * in_a_batch).min(rows) }
+    }
+}
+
+/// Operations of an epoch of learning, and of everything before the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Work {
+    /// Initialisation.
+    pub start: f64,
+    /// Learning and validation.
+    pub epoch: f64,
+}
+
+impl Work {
+    /// Of a candidate over variables with so many states each, that meets these rows, and so many others to validate with.
+    pub fn of(candidate: &Candidate, states: &[usize], train: Met, valid_rows: usize) -> Self {
+        let n = states.len() as f64;
+        let total: f64 = states.iter().map(|&count| count as f64).sum();
+        let components = candidate.components as f64;
+        let (rows, valid) = (train.in_batches, valid_rows as f64);
+        let counting = COUNTED * n * n * train.distinct + INFORMED * total * total;
+        let clusters = if candidate.components > 1 { CLUSTERED * 20.0 * n * train.distinct } else { 0.0 };
+        let spec = candidate.start.family.spec();
+        let (start, epoch) = match spec.trees {
+            Trees::All => {
+                let cubes = if spec.pair_tables { 1.0 } else { 2.0 } * n * n * n;
+                let row = cubes + LOOKED_UP * n * n;
+                // Validation goes one way only, in double precision.
+                let steps = train.batches * STEPPED * total * total;
+                (
+                    counting + clusters,
+                    rows * row + valid * (2.0 * cubes / 3.0 + LOOKED_UP * n * n / 2.0) + steps,
+                )
+            }
+            Trees::One => {
+                let is_counted_alone = candidate.start.family == Family::Independent;
+                let (pairs, tables) = if is_counted_alone { (n, total) } else { (n * n, total * total) };
+                let epoch =
+                    COUNTED * pairs * train.distinct + INFORMED * tables + LOOKED_UP * n * (rows + valid);
+                (epoch + clusters, epoch)
+            }
+            Trees::OneLatent => {
+                let hidden = candidate.hidden as f64;
+                let row = MESSAGES * n * hidden * hidden + LOOKED_UP * n * hidden;
+                let parameters = hidden * (total + n * hidden);
+                let exact = match candidate.settings.optimiser {
+                    Optimiser::Adam => 1.0,
+                    // In double precision.
+                    Optimiser::Em => 2.0,
+                };
+                let steps = train.batches * STEPPED * parameters;
+                let clusters = CLUSTERED * 2.0 * n * hidden * train.distinct;
+                (counting + clusters, rows * row * exact + valid * row + steps)
+            }
+        };
+        Self { start: start * components, epoch: epoch * components }
+    }
+
+    /// Of so many epochs.
+    pub fn epochs(&self, epochs: usize) -> f64 {
+        self.start + self.epoch * epochs as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Table;
+
+    #[test]
+    fn equal_rows_of_a_batch_count_once() {
+        let mut table = Table::new(&[2, 2]);
+        (0..100u16).for_each(|row| table.push(&[row % 2, 0]));
+        let met = Met::new(&table.unique(), 10);
+        assert_eq!((met.distinct, met.batches), (2.0, 10.0));
+        // Both of the two rows, nearly always.
+        assert!(met.in_batches > 19.0 && met.in_batches <= 20.0, "{met:?}");
+        assert_eq!(Met::new(&table.unique(), 1000).in_batches, 2.0);
+    }
+}
