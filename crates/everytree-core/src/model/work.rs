@@ -4,7 +4,7 @@
 //! unit is a multiplication with an addition inside a matrix product; everything else counts as many times more as it was slower
 //! where it was measured.
 
-use super::{Candidate, Family, Optimiser, Trees};
+use super::{Candidate, Family, Optimiser, Pairs, Start, Trees};
 use crate::data::Unique;
 
 /// Operations that two cores do in a second, more or less: by this, budgets are said.
@@ -12,16 +12,22 @@ pub const A_SECOND: f64 = 5e10;
 
 /// An entry of a row's matrix is looked up, and its derivative is added to a table.
 const LOOKED_UP: f64 = 60.0;
+/// A cell of a row is looked up in the table of one tree.
+const READ: f64 = 600.0;
 /// A pair of cells is counted.
 const COUNTED: f64 = 12.0;
-/// A parameter is stepped: derivative, optimiser, exponential.
+/// An entry of a pair table is made into mutual information, or stepped along its derivative: logarithms and exponentials.
+const TAKEN: f64 = 1000.0;
+/// The same where tables are scaled to given margins.
+const SCALED: f64 = 10_000.0;
+/// Of latent variables: derivative, optimiser, exponential.
 const STEPPED: f64 = 60.0;
-/// An entry of a pair table is made into mutual information.
-const INFORMED: f64 = 200.0;
 /// Products of the messages of latent variables: up, down, counts, and what is between them.
 const MESSAGES: f64 = 9.0;
-/// Starting costs as much as so many epochs of counting.
-const CLUSTERED: f64 = 10.0;
+/// Rows are put into clusters, cell by cell.
+const CLUSTERED: f64 = 200.0;
+/// What a batch takes however small it is: threads are woken.
+const BATCH: f64 = 8e6;
 
 /// Rows as they are met in an epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,25 +70,30 @@ impl Work {
         let total: f64 = states.iter().map(|&count| count as f64).sum();
         let components = candidate.components as f64;
         let (rows, valid) = (train.in_batches, valid_rows as f64);
-        let counting = COUNTED * n * n * train.distinct + INFORMED * total * total;
-        let clusters = if candidate.components > 1 { CLUSTERED * 20.0 * n * train.distinct } else { 0.0 };
-        let spec = candidate.start.family.spec();
+        let counting = COUNTED * n * n * train.distinct + TAKEN * total * total + BATCH;
+        let clusters = if candidate.components > 1 { CLUSTERED * n * train.distinct } else { 0.0 };
+        // The validation after an epoch is one batch more.
+        let batches = train.batches + 1.0;
+        let Candidate { start: Start { family, pairs, .. }, .. } = candidate;
+        let spec = family.spec();
         let (start, epoch) = match spec.trees {
             Trees::All => {
-                let cubes = if spec.pair_tables { 1.0 } else { 2.0 } * n * n * n;
-                let row = cubes + LOOKED_UP * n * n;
+                let (cubes, table) = match (spec.pair_tables, pairs) {
+                    (true, Pairs::Sinkhorn) => (n * n * n, SCALED),
+                    (true, _) => (n * n * n, TAKEN),
+                    (false, _) => (2.0 * n * n * n, TAKEN),
+                };
                 // Validation goes one way only, in double precision.
-                let steps = train.batches * STEPPED * total * total;
-                (
-                    counting + clusters,
-                    rows * row + valid * (2.0 * cubes / 3.0 + LOOKED_UP * n * n / 2.0) + steps,
-                )
+                let validated = 2.0 * cubes / 3.0 + LOOKED_UP * n * n / 2.0;
+                let learned = cubes + LOOKED_UP * n * n;
+                let steps = batches * (table * total * total + BATCH);
+                (counting + clusters, rows * learned + valid * validated + steps)
             }
             Trees::One => {
-                let is_counted_alone = candidate.start.family == Family::Independent;
+                let is_counted_alone = *family == Family::Independent;
                 let (pairs, tables) = if is_counted_alone { (n, total) } else { (n * n, total * total) };
-                let epoch =
-                    COUNTED * pairs * train.distinct + INFORMED * tables + LOOKED_UP * n * (rows + valid);
+                let read = READ * n * (train.distinct + valid);
+                let epoch = COUNTED * pairs * train.distinct + TAKEN * tables + read + 2.0 * BATCH;
                 (epoch + clusters, epoch)
             }
             Trees::OneLatent => {
@@ -94,8 +105,8 @@ impl Work {
                     // In double precision.
                     Optimiser::Em => 2.0,
                 };
-                let steps = train.batches * STEPPED * parameters;
-                let clusters = CLUSTERED * 2.0 * n * hidden * train.distinct;
+                let steps = batches * (STEPPED * parameters + BATCH);
+                let clusters = CLUSTERED * n * hidden.sqrt() * train.distinct;
                 (counting + clusters, rows * row * exact + valid * row + steps)
             }
         };

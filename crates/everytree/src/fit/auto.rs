@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 pub(super) const AUTO_FAMILY: &str = "auto";
 /// Cells of a table that take a minute, and what the least table takes, in seconds.
 const CELLS: f64 = 2e6;
-const MINUTE: f64 = 57.0;
-const LEAST: f64 = 3.0;
+const MINUTE: f64 = 60.0;
+const LEAST: f64 = 12.0;
 /// A candidate that is so many standard errors below the best after the first fold is given up.
 const FAR_BEHIND: f64 = 3.0;
 
@@ -196,7 +196,7 @@ impl<'a> Auto<'a> {
         let (train, valid) = &self.folds.pairs[0];
         let fits = |candidate: Candidate, most: f64| {
             let work = self.portfolio.work(&candidate, train, valid);
-            within(candidate, work, self.folds.count(), most)
+            within(candidate, work, train.rows(), most / self.folds.count() as f64)
         };
         self.portfolio.next(&self.tried, &fits)
     }

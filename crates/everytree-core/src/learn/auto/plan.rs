@@ -3,15 +3,16 @@
 use crate::data::Dataset;
 use crate::learn::Epoch;
 use crate::model::{
-    Candidate, Family, Grows, LEAST_GAIN, MAX_COMPONENTS, MAX_HIDDEN, Member, Met, Pairs, Series, Settings,
-    Start, Work,
+    Candidate, Family, Grows, LEAST_GAIN, MAX_COMPONENTS, MAX_HIDDEN, Member, Met, Optimiser, Pairs, Series,
+    Settings, Start, Work,
 };
 use serde::{Deserialize, Serialize};
 
 /// One candidate may take this share of what is left of the budget.
 const SHARE: f64 = 0.4;
-/// Epochs without which a candidate is not worth beginning.
+/// Epochs, and steps of gradients, without which a candidate is not worth beginning.
 const LEAST_EPOCHS: usize = 6;
+const LEAST_STEPS: usize = 300;
 /// A series goes on only if it would catch up with the best within so many gains like the last.
 const STEPS_TO_CATCH_UP: f64 = 3.0;
 
@@ -205,15 +206,19 @@ fn prior_of(candidate: &Candidate) -> f64 {
     candidate.start.pseudocount
 }
 
-/// A candidate within an amount of work: with fewer epochs, if need be; nothing if hardly any would be left.
-pub fn within(candidate: Candidate, work: Work, folds: usize, most: f64) -> Option<Candidate> {
-    let counted = candidate.components == 1 && candidate.start.is_counted();
-    let most = most / folds as f64;
-    if counted {
+/// A candidate within an amount of work: with fewer epochs, if need be; nothing if hardly any would be left. It learns from so many
+/// rows.
+pub fn within(candidate: Candidate, work: Work, rows: usize, most: f64) -> Option<Candidate> {
+    if candidate.components == 1 && candidate.start.is_counted() {
         return (work.epochs(0) <= most).then_some(candidate);
     }
+    let steps = rows.div_ceil(candidate.settings.batch_size.max(1)).max(1);
+    let least = match candidate.settings.optimiser {
+        Optimiser::Adam => LEAST_EPOCHS.max(LEAST_STEPS.div_ceil(steps)),
+        _ => LEAST_EPOCHS,
+    };
     let epochs = ((most - work.start) / work.epoch).floor();
-    if epochs < LEAST_EPOCHS.min(candidate.settings.epochs) as f64 {
+    if epochs < least.min(candidate.settings.epochs) as f64 {
         return None;
     }
     let settings = Settings { epochs: candidate.settings.epochs.min(epochs as usize), ..candidate.settings };
