@@ -11,8 +11,8 @@ use crate::tables::{Sources, Tables};
 use anyhow::{Result, bail};
 use clap::Args;
 use everytree::{
-    Dataset, DeviceChoice, Epoch, ErrorCode, Fit, FitRows, Fitted, Model, Observer, Stopped, Work, count,
-    plural,
+    Checkpoint, Dataset, DeviceChoice, Epoch, ErrorCode, Fit, FitRows, Fitted, Model, Observer, Stopped,
+    Work, count, plural,
 };
 use everytree_core::model::{Family, Preset, Trees};
 use serde_json::{Value, json};
@@ -85,7 +85,12 @@ struct Line {
     seconds: f64,
     microseconds: f64,
     ended: HowEnded,
+    /// Where it was stopped.
+    unfinished: Option<Box<Checkpoint>>,
 }
+
+/// Going on is worth the while with this much time.
+const LEAST_TIME: Duration = Duration::from_millis(500);
 
 /// How a fit ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -174,22 +179,28 @@ impl Compare {
                 Err(error) => leave(crate::in_words(&error)),
             }
         }
-        // Time that others did not need is for those that had too little: once more, if it is more than they had.
+        // Time that others did not need is for those that had too little: they go on from where they were.
         let again: Vec<usize> =
             (0..lines.len()).filter(|&place| lines[place].ended == HowEnded::Clock).collect();
         for (done, &place) in again.iter().enumerate() {
             let left = self.time.saturating_sub(begin.elapsed());
             let share = left / (again.len() - done) as u32;
-            if progress.is_interrupted() || share.as_secs_f64() < 1.2 * lines[place].seconds {
+            if progress.is_interrupted() || share < LEAST_TIME {
                 continue;
             }
             let family = lines[place].family.clone();
             progress.again(&family);
-            let longer = line(&family, &self.fit_of(&family, &rows).timeout(share), &rows, &mut progress);
+            let mut fit = self.fit_of(&family, &rows).timeout(share);
+            let before = lines[place].seconds;
+            if let Some(checkpoint) = lines[place].unfinished.take() {
+                fit = fit.resume(*checkpoint);
+            }
+            let longer = line(&family, &fit, &rows, &mut progress);
             progress.finish();
-            if let Ok(Some(longer)) = longer
-                && longer.valid > lines[place].valid
+            if let Ok(Some(mut longer)) = longer
+                && longer.valid >= lines[place].valid
             {
+                longer.seconds += before;
                 let seconds = duration(longer.seconds);
                 note(format!("{family}: validation {:.4} with more time, in {seconds}", longer.valid));
                 lines[place] = longer;
@@ -261,7 +272,7 @@ fn line(family: &str, fit: &Fit, rows: &Rows, progress: &mut Progress) -> Result
         Err(error) if error.code() == ErrorCode::Stopped => return Ok(None),
         other => other?,
     };
-    let Fitted { model, report, failure, .. } = fitted;
+    let Fitted { model, report, failure, unfinished, .. } = fitted;
     if let Some(error) = failure {
         return Err(error.into());
     }
@@ -316,6 +327,7 @@ fn line(family: &str, fit: &Fit, rows: &Rows, progress: &mut Progress) -> Result
         seconds: report.learning_seconds,
         microseconds,
         ended,
+        unfinished,
         history: report.history,
         model,
     }))

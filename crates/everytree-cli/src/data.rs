@@ -31,15 +31,16 @@ pub struct TextArguments {
         hide_possible_values = true
     )]
     header: HeaderChoice,
-    /// Only these columns, separated by commas (repeatable); * stands for anything, ? for one character.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    columns: Vec<String>,
+    /// Only these columns, separated by commas (repeatable); * stands for anything, ? for one character. A name with a comma
+    /// stands in double quotes.
+    #[arg(long, value_name = "LIST", value_parser = names)]
+    columns: Vec<Names>,
     /// Not these columns (repeatable). A model remembers what it was learned without.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    drop: Vec<String>,
+    #[arg(long, value_name = "LIST", value_parser = names)]
+    drop: Vec<Names>,
     /// A column that tells rows apart (repeatable): not in the model, but carried into scores, samples and imputed files.
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
-    id: Vec<String>,
+    #[arg(long, value_name = "COLUMN", value_parser = names)]
+    id: Vec<Names>,
 }
 
 impl TextArguments {
@@ -49,8 +50,8 @@ impl TextArguments {
             HeaderChoice::No => Header::No,
             HeaderChoice::Auto => Header::Auto,
         };
-        let Self { columns, drop, id: ids, .. } = self;
-        let selection = Selection { columns: columns.clone(), drop: drop.clone(), ids: ids.clone() };
+        let all = |lists: &[Names]| lists.iter().flat_map(|Names(names)| names.iter().cloned()).collect();
+        let selection = Selection { columns: all(&self.columns), drop: all(&self.drop), ids: all(&self.id) };
         ReadSettings { delimiter: self.delimiter, header, selection }
     }
 
@@ -65,6 +66,20 @@ impl TextArguments {
             Header::No => Some(false),
         };
         options
+    }
+}
+
+/// Names of columns.
+#[derive(Clone)]
+struct Names(Vec<String>);
+
+/// Names with commas between, as in a line of CSV: one with a comma of its own stands in double quotes.
+fn names(text: &str) -> Result<Names, String> {
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(text.as_bytes());
+    match reader.records().next() {
+        Some(Ok(names)) => Ok(Names(names.iter().map(str::to_owned).collect())),
+        _ => Err("names of columns, with commas between".to_owned()),
     }
 }
 
@@ -108,7 +123,23 @@ pub enum Format {
     Arrow,
 }
 
+/// Endings of formats that are not written.
+const NOT_WRITTEN: [&str; 14] =
+    ["bz2", "xz", "zst", "zip", "7z", "lz4", "xlsx", "xls", "ods", "json", "jsonl", "ndjson", "html", "pkl"];
+
 impl Format {
+    /// The same, of a table that is to be written; some endings promise what is not kept.
+    pub fn to_write(path: &Path) -> Result<Self> {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        match ending.filter(|ending| NOT_WRITTEN.contains(&ending.as_str())) {
+            Some(ending) => bail!(
+                "--out {}: tables are not written as .{ending}; take .csv, .csv.gz, .tsv or .parquet",
+                path.display()
+            ),
+            None => Ok(Self::of(path)),
+        }
+    }
+
     pub fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);

@@ -88,7 +88,7 @@ pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<
 
 /// In words how values were read, where labels with commas leave a doubt.
 fn reading(variable: &Variable, text: &str, values: &[Option<String>]) -> Option<String> {
-    let in_doubt = text.contains(',') && !text.contains('"');
+    let in_doubt = text.contains(',') && !text.contains('"') && !text.contains('{');
     if !(in_doubt && variable.labels().iter().any(|label| label.contains(','))) {
         return None;
     }
@@ -100,8 +100,26 @@ fn reading(variable: &Variable, text: &str, values: &[Option<String>]) -> Option
     })
 }
 
+/// A column and a value, as they are asked about: in quotes, or as they are.
+pub fn target(schema: &Schema, text: &str) -> (String, String) {
+    match Condition::parse(schema, text) {
+        Ok((name, Condition::In(values))) if text.contains('"') && values.len() == 1 => {
+            (name, values.into_iter().flatten().next().unwrap_or_default())
+        }
+        _ => {
+            let (name, value) = split(schema, text).unwrap_or((text, ""));
+            (name.to_owned(), value.to_owned())
+        }
+    }
+}
+
+/// A name without the double quotes around it.
+pub fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(text)
+}
+
 /// Cuts at the equals sign after which the name of a column ends; names may have such signs of their own.
-pub fn split<'a>(schema: &Schema, text: &'a str) -> Option<(&'a str, &'a str)> {
+fn split<'a>(schema: &Schema, text: &'a str) -> Option<(&'a str, &'a str)> {
     let mut cuts = text.match_indices('=').map(|(place, _)| (&text[..place], &text[place + 1..]));
     cuts.clone().find(|(name, _)| schema.position(name).is_some()).or_else(|| cuts.next())
 }

@@ -78,7 +78,7 @@ pub struct Impute {
 impl Impute {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
-        if Format::of(&self.out) != Format::of(&self.data) {
+        if Format::to_write(&self.out)? != Format::of(&self.data) {
             bail!("--out {}: the filled table has the format of {}", self.out.display(), self.data.display());
         }
         let beside = self.probabilities.then(|| beside(&self.out));
@@ -110,6 +110,13 @@ impl Impute {
         bar.finish_and_clear();
         let imputed = imputed?;
         say_ignored(&self.data, &imputed.ignored);
+        if imputed.unknown > 0 {
+            note!(
+                "note: {}: {} that the model does not know: taken for not observed, and left as they are",
+                self.data.display(),
+                plural(imputed.unknown as usize, "label")
+            );
+        }
         let variables = &model.schema().variables;
         for (v, &cells) in imputed.never_seen.iter().enumerate().filter(|(_, cells)| **cells > 0) {
             note!(

@@ -75,7 +75,7 @@ impl Info {
                 ("mutual_information", " nats", figures.mutual_information(column, other)?)
             }
             Figure::Expect { conjunction } => {
-                let given: Vec<String> = conjunction.split('&').map(|part| part.trim().to_owned()).collect();
+                let given = conditions(conjunction);
                 ("probability", "", figures.probability(&evidence(&model, "expect ", &given)?)?)
             }
         };
@@ -91,10 +91,31 @@ impl Info {
         } else {
             let name = name.replace('_', " ");
             match found.standard_error {
-                0.0 => writeln!(out, "{name} {:.6}{unit} (exact)", found.value)?,
+                0.0 => writeln!(out, "{name} {:.6}{unit} (exact under the model)", found.value)?,
                 error => writeln!(out, "{name} {:.6} ± {error:.6}{unit}", found.value)?,
             }
         }
         Ok(Outcome::Done)
+    }
+}
+
+/// Conditions with & between, which does not count within double quotes.
+fn conditions(text: &str) -> Vec<String> {
+    let mut quoted = false;
+    let parts = text.split(|sign: char| {
+        quoted ^= sign == '"';
+        sign == '&' && !quoted
+    });
+    parts.map(|part| part.trim().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::conditions;
+
+    #[test]
+    fn signs_in_quotes_are_part_of_names() {
+        assert_eq!(conditions("a=x & b=y"), ["a=x", "b=y"]);
+        assert_eq!(conditions(r#""a & b"="u & v" & c=w"#), [r#""a & b"="u & v""#, "c=w"]);
     }
 }

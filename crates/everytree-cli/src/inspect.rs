@@ -422,10 +422,17 @@ fn provenance(out: &mut dyn Write, provenance: &Provenance) -> Result<()> {
             train.fingerprint
         )?;
     }
-    let test = results.test_ll.map_or(String::new(), |test| format!(", test {test:.4}"));
+    let shares = results.evaluated;
+    let partial = |share: Option<f64>| match share.filter(|share| *share < 1.0) {
+        Some(share) => format!(" (partial: of {:.1} % of the rows)", (100.0 * share).min(99.9)),
+        None => String::new(),
+    };
+    let [train, valid] = [shares.map(|shares| shares.train), shares.map(|shares| shares.valid)].map(partial);
+    let of_test = partial(shares.and_then(|shares| shares.test));
+    let test = results.test_ll.map_or(String::new(), |test| format!(", test {test:.4}{of_test}"));
     writeln!(
         out,
-        "  log-likelihood per row, nats: train {:.4}, valid {:.4}{test} (epoch {})",
+        "  log-likelihood per row, nats: train {:.4}{train}, valid {:.4}{valid}{test} (epoch {})",
         results.train_ll, results.valid_ll, results.best_epoch
     )?;
     Ok(())

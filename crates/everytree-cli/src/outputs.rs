@@ -40,9 +40,22 @@ impl<'a> Files<'a> {
             if !folder.is_dir() {
                 bail!("{option} {}: there is no folder {}", path.display(), folder.display());
             }
+            // A file that is there may be a pipe or a device: those are written as they are.
+            if fs::metadata(path).map_or(true, |facts| facts.is_file())
+                && let Err(error) = can_write(folder)
+            {
+                bail!("{option} {}: nothing can be written to {}: {error}", path.display(), folder.display());
+            }
         }
         Ok(())
     }
+}
+
+/// Files are written beside their place and moved there: can one be made?
+fn can_write(folder: &Path) -> std::io::Result<()> {
+    let probe = folder.join(format!(".everytree-{}.part", std::process::id()));
+    fs::OpenOptions::new().write(true).create_new(true).open(&probe)?;
+    fs::remove_file(probe)
 }
 
 fn folder_of(path: &Path) -> &Path {

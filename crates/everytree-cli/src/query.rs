@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::data::TextArguments;
-use crate::given::{Asking, NO, possible, split};
+use crate::given::{Asking, NO, possible, target, unquoted};
 use anyhow::{Context, Result};
 use clap::{Args, ValueEnum};
 use everytree::{Answer, Method, TreeEdge, ValueAnswer};
@@ -76,11 +76,12 @@ impl Query {
             query = query.method(method);
         }
         for text in &self.target {
-            query = match model.schema().position(text) {
-                Some(_) => query.target(text)?,
+            let bare = unquoted(text);
+            query = match model.schema().position(text).or(model.schema().position(bare)) {
+                Some(place) => query.target(&model.schema().variables[place].name)?,
                 None => {
-                    let (name, value) = split(model.schema(), text).unwrap_or((text, ""));
-                    query.target_value(name, Some(value)).with_context(|| format!("--target {text}"))?
+                    let (name, value) = target(model.schema(), text);
+                    query.target_value(&name, Some(&value)).with_context(|| format!("--target {text}"))?
                 }
             };
         }

@@ -35,7 +35,7 @@ pub struct Sample {
 
 impl Sample {
     pub fn run(self) -> Result<Outcome> {
-        let format = self.out.as_deref().map_or(Format::Text(b','), Format::of);
+        let format = self.out.as_deref().map_or(Ok(Format::Text(b',')), Format::to_write)?;
         if let (Some(path), Format::Arrow) = (&self.out, format) {
             bail!("--out {}: rows are written as CSV, TSV or Parquet", path.display());
         }

@@ -74,6 +74,7 @@ impl Score {
             .input("the table", Some(&self.data))
             .output("--out", self.out.as_ref())
             .check()?;
+        self.out.as_deref().map(Format::to_write).transpose()?;
         if let Some(path) = self.out.as_ref().filter(|path| Format::of(path) == Format::Arrow) {
             bail!("--out {}: scores are written as CSV, TSV or Parquet", path.display());
         }

@@ -8,6 +8,9 @@ use everytree_core::spanning::{Kind, RateError};
 use everytree_read::read_weights;
 use std::path::PathBuf;
 
+/// Of every weight: as it was read, checked, and copies of the elimination and of what can be drawn from.
+const BYTES_OF_CELL: u64 = 60;
+
 /// Sum, rank and draw the weighted spanning trees of a matrix.
 ///
 /// The file is a square CSV matrix of weights that are not negative, with or without a header of names. Undirected: the
@@ -38,6 +41,8 @@ impl Trees {
     pub fn run(self) -> Result<Outcome> {
         let weights = read_weights(&self.weights)?;
         let file = self.weights.display().to_string();
+        let cells = weights.values.len() as u64;
+        everytree_core::memory::check("the spanning trees of this matrix", BYTES_OF_CELL * cells)?;
         let kind = if self.directed { Kind::Directed } else { Kind::Undirected };
         if kind == Kind::Undirected {
             check_symmetric(&file, &weights.names, &weights.values)?;

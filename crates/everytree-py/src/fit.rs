@@ -140,11 +140,7 @@ fn learn(
     call: &FitCall,
     mut reporter: Reporter<'_>,
 ) -> everytree::Result<(Model, Vec<String>, &'static str)> {
-    let mut read = call.read.clone();
-    if let Some(bins) = call.float_bins {
-        let floats = train.schema.fields().iter().filter(|field| field.data_type().is_floating());
-        read.bins.extend(floats.map(|field| (field.name().clone(), bins)));
-    }
+    let read = &call.read;
     let sources: Vec<Source<'_>> = std::iter::once(train).chain(valid).map(Source::from).collect();
     let opened = read.open_all(&sources, sources.len())?;
     opened.notices.iter().for_each(|notice| reporter.note(&say(notice)));

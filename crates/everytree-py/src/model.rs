@@ -7,8 +7,9 @@ use crate::options::{FigureCall, ImputeCall, MostProbableCall, QueryCall, Sample
 use crate::work::{work, work_on_rows};
 use everytree::{
     Condition, Drawn, Estimate, Evidence, Figures, ImputedCell, Range, Scoring, TreeEdge, ValueAnswer,
-    Variable,
+    Variable, Work,
 };
+use everytree_read::{Frame, ReadSettings, Source};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use serde_json::{Value, json};
@@ -147,7 +148,10 @@ impl Model {
     /// How probable every edge is, a row for each variable of the model (a column, or a block of them) and a column for each
     /// that may explain it; symmetric where edges have no direction.
     fn edge_probabilities<'py>(&self, py: Python<'py>) -> PyResult<Buffer<'py>> {
-        guarded(|| reals(py, &self.model.edge_probabilities().map_err(exception)?))
+        guarded(|| {
+            self.model.check_memory(Work::Look).map_err(exception)?;
+            reals(py, &self.model.edge_probabilities().map_err(exception)?)
+        })
     }
 
     /// The most probable edges.
@@ -259,10 +263,12 @@ impl Model {
         given: Given,
         targets: Option<Vec<Target>>,
         options: &str,
+        beside: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<String> {
         guarded(|| {
             let call: QueryCall = parsed(options)?;
-            work(py, call.threads, |_| self.answer(&given, targets.as_deref(), &call))
+            let beside = beside.map(|table| frame(table, "data")).transpose()?;
+            work(py, call.threads, |_| self.answer(&given, targets.as_deref(), &call, beside.as_ref()))
         })
     }
 
@@ -401,6 +407,7 @@ impl Model {
         given: &Given,
         targets: Option<&[Target]>,
         call: &QueryCall,
+        beside: Option<&Frame>,
     ) -> everytree::Result<String> {
         let mut query = self
             .model
@@ -425,10 +432,13 @@ impl Model {
         if targets.is_some_and(<[Target]>::is_empty) {
             query = query.no_targets();
         }
-        let answer = query.run()?;
+        let mut answer = query.run()?;
+        if let Some(beside) = beside {
+            query.beside(&mut answer, Source::from(beside), &ReadSettings::default())?;
+        }
         let value = |answer: &ValueAnswer| {
             let Estimate { value, standard_error } = answer.probability;
-            json!([answer.variable, answer.state, value, number(standard_error)])
+            json!([answer.variable, answer.state, value, number(standard_error), answer.observed])
         };
         let mut object = json!({
             "method": answer.method,
@@ -437,6 +447,7 @@ impl Model {
             "log_evidence": answer.log_evidence.value,
             "log_evidence_standard_error": number(answer.log_evidence.standard_error),
             "r_hat": answer.r_hat,
+            "matching_rows": answer.matching.map(|matching| matching.rows),
             "answers": answer.values.iter().map(value).collect::<Vec<_>>(),
         });
         if let Some(found) = &answer.edges {

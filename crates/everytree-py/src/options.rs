@@ -12,8 +12,6 @@ use serde::{Deserialize, Deserializer};
 pub struct FitCall {
     pub fit: FitOptions,
     pub read: ReadOptions,
-    /// Bins of every column of floating-point type.
-    pub float_bins: Option<usize>,
     pub threads: Option<usize>,
 }
 

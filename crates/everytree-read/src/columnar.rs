@@ -207,7 +207,7 @@ fn names(schema: &Schema) -> Result<Vec<String>, Problem> {
     if schema.fields().is_empty() {
         return Err(Problem::Empty);
     }
-    Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
+    Ok(schema.fields().iter().map(|field| field.name().trim().to_owned()).collect())
 }
 
 fn check_type(kind: &DataType, column: &str) -> Result<(), Problem> {
@@ -221,6 +221,16 @@ fn check_type(kind: &DataType, column: &str) -> Result<(), Problem> {
 }
 
 fn column(array: &ArrayRef, name: &str) -> Result<Column, Problem> {
+    // Taken apart first: a view of a dictionary would forget which of its values are null.
+    let plain;
+    let array = match array.data_type() {
+        DataType::Dictionary(_, values) => {
+            plain = arrow_cast::cast(array, values)
+                .map_err(|error| Problem::Format(format!("column {name:?}: {error}")))?;
+            &plain
+        }
+        _ => array,
+    };
     let cast = |to: &DataType| {
         arrow_cast::cast_with_options(
             array,
@@ -234,11 +244,7 @@ fn column(array: &ArrayRef, name: &str) -> Result<Column, Problem> {
             _ => Problem::Format(format!("column {name:?}: {error}")),
         })
     };
-    let kind = match array.data_type() {
-        DataType::Dictionary(_, values) => values.as_ref().clone(),
-        kind => kind.clone(),
-    };
-    Ok(match kind {
+    Ok(match array.data_type().clone() {
         DataType::Null => Column::Nothing,
         DataType::Boolean => Column::Booleans(cast(&DataType::Boolean)?),
         kind if kind.is_integer() => Column::Integers(cast(&DataType::Int64)?),

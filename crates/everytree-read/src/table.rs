@@ -6,7 +6,7 @@ use crate::selection::Selection;
 use crate::sheet::{Header, ReadSettings, Sheet};
 use everytree_core::data::scan::{Notice, Scan, ScanError, ScanSettings};
 use everytree_core::data::{
-    Cell, Dataset, DatasetError, Encoded, Encoder, Missing, NumberFormat, Schema, Table,
+    Cell, Dataset, DatasetError, Decimal, Encoded, Encoder, Missing, NumberFormat, Schema, Table,
 };
 use everytree_core::memory;
 use std::path::Path;
@@ -77,8 +77,11 @@ pub fn scan_tables(
         None => vec![true; sheet.columns()],
     };
     sheet.only(wanted.into_iter())?;
-    let decimal_comma = settings.decimal_comma || sheet.has_decimal_commas();
-    let mut scan = Scan::new(sheet.columns(), ScanSettings { decimal_comma, ..settings.clone() });
+    let decimal = match settings.decimal {
+        Decimal::LikelyPoint if sheet.has_decimal_commas() => Decimal::LikelyComma,
+        said => said,
+    };
+    let mut scan = Scan::new(sheet.columns(), ScanSettings { decimal, ..settings.clone() });
     let mut rows = 0u64;
     let last = sheet.columns() - 1;
     sheet.visit(0, &mut |_, column, cell| {
@@ -167,7 +170,8 @@ fn observe(scan: &mut Scan, column: Option<usize>, cell: Cell<'_>) {
 /// A first line whose every cell is a number or missing, or occurs below, is data.
 fn looks_like_names(first: &[String], scan: &Scan) -> bool {
     let number = |text: &String| {
-        text.parse::<f64>().is_ok() || NumberFormat::detect(std::iter::once(text.as_str()), false).is_some()
+        text.parse::<f64>().is_ok()
+            || NumberFormat::detect(std::iter::once(text.as_str()), Decimal::default()).is_some()
     };
     let numbers = first.iter().all(|text| scan.is_missing(text) || number(text));
     let below = first.iter().enumerate().all(|(column, text)| scan.has_seen(column, text));

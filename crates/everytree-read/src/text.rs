@@ -5,7 +5,7 @@ use crate::filled::{Fills, unwritten};
 use crate::quotes::{LONGEST_ROW, Seen, Watched};
 use crate::sheet::{Format, LONGEST_FIELD};
 use csv::ByteRecord;
-use everytree_core::data::{Cell, NumberFormat};
+use everytree_core::data::{Cell, Decimal, NumberFormat};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::rc::Rc;
@@ -268,8 +268,9 @@ fn has_decimal_commas(lines: &[csv::ByteRecord]) -> bool {
     let fields = lines.iter().skip(usize::from(lines.len() > 1)).flat_map(|line| line.iter());
     let mut with_commas = fields.filter(|field| field.contains(&b',')).peekable();
     let number = |field: &[u8]| {
-        std::str::from_utf8(field)
-            .is_ok_and(|text| NumberFormat::detect(std::iter::once(text.trim()), true).is_some())
+        std::str::from_utf8(field).is_ok_and(|text| {
+            NumberFormat::detect(std::iter::once(text.trim()), Decimal::LikelyComma).is_some()
+        })
     };
     with_commas.peek().is_some() && with_commas.all(number)
 }

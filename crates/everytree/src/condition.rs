@@ -154,7 +154,8 @@ impl Range {
             States::Integers(values) => values.iter().map(|&value| inside(value as f64)).collect(),
             States::Reals(values) => values.iter().map(|&value| inside(value)).collect(),
             States::Bins(edges) => {
-                (0..=edges.len()).map(|bin| self.share_of_bin(variable, edges, bin)).collect()
+                let range = self.widened(variable, edges);
+                (0..=edges.len()).map(|bin| range.share_of_bin(variable, edges, bin)).collect()
             }
             States::Booleans(_) | States::Texts(_) | States::Others(_) => {
                 let column = variable.name.clone();
@@ -167,6 +168,31 @@ impl Range {
         }
         likelihoods.resize(variable.len(), 0.0);
         Ok(likelihoods)
+    }
+
+    /// Of a column of whole numbers: every number that is meant with half of the way to its neighbours.
+    fn widened(&self, variable: &Variable, edges: &[f64]) -> Self {
+        let mut known = variable.quantiles.iter().chain(edges);
+        if variable.quantiles.len() < 2 || !known.all(|x| x.fract() == 0.0) {
+            return *self;
+        }
+        // Between two whole numbers: those inside are meant.
+        let low = match self.low {
+            (x, true) => x.ceil() - 0.5,
+            (x, false) => x.floor() + 0.5,
+        };
+        let high = match self.high {
+            (x, true) => x.floor() + 0.5,
+            (x, false) => x.ceil() - 0.5,
+        };
+        Self { low: (low, true), high: (high, false) }
+    }
+
+    /// Numbers at which bins are to be cut so that each is inside as a whole, or not at all.
+    pub(crate) fn cuts(&self) -> Vec<f64> {
+        let after = |(x, inside): (f64, bool)| if inside { x } else { x.next_up() };
+        let before = |(x, inside): (f64, bool)| if inside { x.next_up() } else { x };
+        [after(self.low), before(self.high)].into_iter().filter(|x| x.is_finite()).collect()
     }
 
     /// Which share of the rows of a bin lies inside, by the quantiles of the column.
@@ -252,7 +278,7 @@ impl Condition {
             let plain = || text.parse::<f64>().ok().filter(|x| !x.is_nan());
             variable
                 .format
-                .parse(text)
+                .parse_loosely(text)
                 .or_else(plain)
                 .ok_or_else(|| problem(format!("{text:?} is not a number")))
         };
@@ -269,19 +295,25 @@ impl Condition {
                     let list = list
                         .strip_suffix('}')
                         .ok_or_else(|| problem("the brace is not closed".to_owned()))?;
-                    let values = values(variable, &schema.missing, list).map_err(&problem)?;
-                    Self::In(values)
+                    if list.trim().is_empty() {
+                        let words = "there is no value between the braces; a missing cell is COLUMN=";
+                        return Err(problem(words.to_owned()));
+                    }
+                    Self::In(values(variable, &schema.missing, list).map_err(&problem)?)
                 }
                 None => {
                     let (low, high) = value
                         .split_once("..")
-                        .ok_or_else(|| problem("after `in`, {VALUE, VALUE} or A..B is needed".to_owned()))?;
+                        .ok_or_else(|| problem("{VALUE, VALUE} or A..B is needed after \"in\"".to_owned()))?;
                     let end = |text: &str, open: f64| match text.trim() {
                         "" => Ok(open),
                         text => number(text),
                     };
                     let (low, high) =
                         (end(low, f64::NEG_INFINITY)?, end(high.trim_start_matches('='), f64::INFINITY)?);
+                    if low > high {
+                        return Err(problem(format!("the smaller number comes first: {high}..{low}")));
+                    }
                     Self::between(low, high)
                 }
             },
@@ -383,8 +415,11 @@ fn quoted(text: &str) -> Result<(String, &str), String> {
 /// is meant. Nothing is a missing cell.
 fn values(variable: &Variable, missing: &[String], text: &str) -> Result<Vec<Option<String>>, String> {
     let known = variable.labels();
-    let is_known =
-        |text: &str| known.iter().any(|label| label == text) || missing.iter().any(|na| na == text);
+    // A number may have commas of its own too.
+    let is_number = |text: &str| !variable.format.is_plain() && variable.format.parse(text).is_some();
+    let is_known = |text: &str| {
+        known.iter().any(|label| label == text) || missing.iter().any(|na| na == text) || is_number(text)
+    };
     let mut found = Vec::new();
     let mut rest = text;
     loop {

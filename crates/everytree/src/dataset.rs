@@ -2,7 +2,7 @@
 
 use crate::{Error, Result, Unknown};
 use everytree_core::data::scan::{MissingCells, Notice, ScanSettings};
-use everytree_core::data::{self, Missing, Schema, Table};
+use everytree_core::data::{self, Decimal, Missing, Schema, Table};
 use everytree_read::{CellRules, Header, ReadSettings, Selection, Source, read_dataset, scan_tables};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -509,9 +509,10 @@ impl ReadOptions {
             all_bins: self.all_bins,
             other: self.other,
             others: self.others.clone(),
-            decimal_comma: match self.decimal {
-                None | Some('.') => false,
-                Some(',') => true,
+            decimal: match self.decimal {
+                None => Decimal::default(),
+                Some('.') => Decimal::Point,
+                Some(',') => Decimal::Comma,
                 Some(other) => return Err(Error::option("decimal", other, "a point or a comma")),
             },
             bin_numbers: self.bin_numbers,

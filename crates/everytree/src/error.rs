@@ -134,7 +134,7 @@ pub(crate) enum Kind {
     #[error(
         "there is no column {column:?}{}; the columns are {}",
         did_you_mean(column, known),
-        listed(known, 20)
+        listed(known, 200)
     )]
     UnknownColumn { column: String, known: Vec<String> },
     #[error("{}column {column:?}: unknown value {value:?}{}; known: {}{hint}", at_row(*row), did_you_mean(value, known), quoted(known))]

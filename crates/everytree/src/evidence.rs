@@ -179,6 +179,7 @@ impl<'m> Evidence<'m> {
                     }
                 };
                 self.ranges[variable] = Some(range);
+                self.likelihoods.forget(variable);
                 self.likelihoods.soft(variable, &range.likelihoods(&self.schema.variables[variable])?)?;
                 Ok(self)
             }
@@ -225,6 +226,11 @@ impl<'m> Evidence<'m> {
     /// Is anything known of this column?
     pub fn is_given(&self, column: &str) -> bool {
         self.schema.position(column).is_some_and(|variable| self.given[variable])
+    }
+
+    /// The range of numbers that is known of a column, if one is.
+    pub(crate) fn range(&self, variable: usize) -> Option<Range> {
+        self.ranges[variable]
     }
 
     /// The likelihoods, as the engine has them.

@@ -152,6 +152,8 @@ pub struct ImputedCells {
     pub incomplete_rows: usize,
     /// Columns that the model does not know, and that were passed over.
     pub ignored: Vec<String>,
+    /// Cells with labels that the model does not know, and that stayed as they are.
+    pub unknown: u64,
     /// Of every column the missing cells that nothing can fill, because training had no value of it.
     pub never_seen: Vec<usize>,
 }
@@ -166,8 +168,8 @@ impl IncompleteRow {
                     Some(given) => given.likelihoods().of(v).to_vec(),
                     None => vec![1.0; variable.len()],
                 };
-                // Nothing is no value.
-                likelihoods[variable.states.len()..].fill(0.0);
+                // Nothing is no value, nor is "other", where there are values to choose from.
+                likelihoods[values_of(variable)..].fill(0.0);
                 evidence.soft(v, &likelihoods)?;
             } else if !self.unobserved.contains(&v) {
                 evidence.set(v, &[self.codes[v].into()])?;
@@ -276,6 +278,15 @@ impl<'a> Imputation<'a> {
     /// What fills the missing cells of a table.
     pub fn cells<'t>(&self, table: impl Into<Input<'t>>) -> Result<ImputedCells> {
         let (table, schema) = (table.into(), self.model.schema());
+        self.unknown.check(schema)?;
+        let only_missing = |v: usize| {
+            let likelihoods = self.given.as_ref().map(|given| given.likelihoods().of(v));
+            likelihoods.is_some_and(|all| all[..values_of(&schema.variables[v])].iter().all(|p| *p == 0.0))
+        };
+        if let Some(v) = (0..schema.variables.len()).find(|&v| only_missing(v)) {
+            let problem = "missing cells are filled with values; evidence that leaves none cannot be given";
+            return Err(Error::option("given", &schema.variables[v].name, problem));
+        }
         let inference = self.model.inference_for(Work::Impute)?;
         let mut found = self.incomplete_rows(table)?;
         let cells: Result<Vec<Vec<ImputedCell>>> = found
@@ -304,13 +315,17 @@ impl<'a> Imputation<'a> {
             unknown_is_unobserved: self.unknown == Unknown::Unobserved,
             incomplete_rows: true,
         };
+        // A column that is left out has no cells to fill.
+        let taken: Vec<bool> =
+            schema.variables.iter().map(|variable| self.read.selection.takes(&variable.name)).collect();
         let mut rows = Vec::new();
         let mut never_seen = vec![0usize; schema.variables.len()];
         let mut number = 0;
         let facts = table.for_each_row(schema, &self.read, rules, &mut |row| {
             let fillable = |v: &usize| !schema.variables[*v].states.is_empty();
+            let is_there = |v: &usize| !row.unknown.contains(v) && taken[*v];
             let (missing, lost): (Vec<usize>, Vec<usize>) =
-                row.unobserved.iter().copied().filter(|v| !row.unknown.contains(v)).partition(fillable);
+                row.unobserved.iter().copied().filter(is_there).partition(fillable);
             lost.iter().for_each(|&v| never_seen[v] += 1);
             if !missing.is_empty() {
                 let (codes, unobserved) = (row.codes.to_vec(), row.unobserved.to_vec());
@@ -325,6 +340,7 @@ impl<'a> Imputation<'a> {
             rows: facts.rows,
             incomplete_rows,
             ignored: facts.ignored,
+            unknown: facts.unknown,
             never_seen,
         };
         Ok((rows, found))
@@ -383,6 +399,14 @@ impl<'a> Imputation<'a> {
     }
 }
 
+/// How many states of a column stand for one value each; they come first.
+fn values_of(variable: &Variable) -> usize {
+    match &variable.states {
+        States::Others(values) if !values.is_empty() => values.len(),
+        states => states.len(),
+    }
+}
+
 fn explain(error: InferError) -> Error {
     match error {
         InferError::Impossible | InferError::Unexplained { .. } => Kind::ImpossibleRow.into(),
@@ -397,7 +421,7 @@ fn alone(variable: &Variable, posterior: &[Estimate]) -> u16 {
         States::Reals(values) => Some(values.clone()),
         States::Booleans(_) | States::Texts(_) | States::Others(_) | States::Bins(_) => None,
     };
-    let seen = &posterior[..variable.states.len()];
+    let seen = &posterior[..values_of(variable)];
     let best = match numbers {
         Some(numbers) => {
             let mean: f64 = numbers.iter().zip(seen).map(|(x, p)| x * p.value).sum();

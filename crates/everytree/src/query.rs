@@ -6,10 +6,11 @@ use crate::input::Input;
 use crate::model::Effort;
 use crate::words::{count, plural};
 use crate::{Error, Model, Result};
-use everytree_core::data::Schema;
+use everytree_core::data::{Schema, States};
 use everytree_core::infer::{Estimate, Method, Posterior};
 use everytree_read::{CellRules, ReadSettings};
 use std::fmt;
+use std::sync::Arc;
 
 /// A question to a model: which values are how probable, given evidence.
 ///
@@ -212,22 +213,30 @@ impl<'m> Query<'m> {
         let schema = self.model.schema();
         let rules =
             CellRules { missing_is_a_state: true, unknown_is_unobserved: true, incomplete_rows: true };
+        let table = table.into();
+        // Of a file the numbers are known, so that a range cuts a bin exactly; a dataset has nothing but bins.
+        let cut = match &table {
+            Input::Source(_) => Cut::of(schema, &self.evidence),
+            Input::Dataset(_) => Cut { schema: Arc::clone(schema), columns: Vec::new() },
+        };
         let known = self.evidence.likelihoods();
         let given: Vec<usize> = (0..schema.variables.len()).filter(|&v| known.is_given(v)).collect();
         let mut seen: Vec<Vec<f64>> =
             schema.variables.iter().map(|variable| vec![0.0; variable.len()]).collect();
         let (mut rows, mut of) = (0.0, 0);
-        table.into().for_each_row(schema, read, rules, &mut |row| {
+        table.for_each_row(&cut.schema, read, rules, &mut |row| {
             of += 1;
-            let likelihood = |&v: &usize| match row.unobserved.contains(&v) {
-                true => 0.0,
-                false => known.of(v)[usize::from(row.codes[v])],
+            let state = |v: usize| cut.state(v, usize::from(row.codes[v]));
+            let likelihood = |&v: &usize| match (row.unobserved.contains(&v), state(v)) {
+                (true, _) => 0.0,
+                (false, (_, Some(inside))) => f64::from(u8::from(inside)),
+                (false, (state, None)) => known.of(v)[state],
             };
             let weight: f64 = given.iter().map(likelihood).product();
             if weight > 0.0 {
                 rows += weight;
                 for (v, seen) in seen.iter_mut().enumerate().filter(|(v, _)| !row.unobserved.contains(v)) {
-                    seen[usize::from(row.codes[v])] += weight;
+                    seen[state(v).0] += weight;
                 }
             }
             Ok(())
@@ -240,6 +249,53 @@ impl<'m> Query<'m> {
         }
         answer.matching = Some(Matching { rows, of });
         Ok(())
+    }
+}
+
+/// A schema whose bins are cut where ranges of the evidence begin and end.
+struct Cut {
+    schema: Arc<Schema>,
+    /// Of every column that was cut: of each of its states now, which one it was, and is it inside the range?
+    columns: Vec<(usize, Vec<(usize, bool)>)>,
+}
+
+impl Cut {
+    fn of(schema: &Arc<Schema>, evidence: &Evidence<'_>) -> Self {
+        let mut cut = (**schema).clone();
+        let mut columns = Vec::new();
+        for (v, variable) in cut.variables.iter_mut().enumerate() {
+            let (Some(range), States::Bins(edges)) = (evidence.range(v), &mut variable.states) else {
+                continue;
+            };
+            let before = edges.clone();
+            edges.extend(range.cuts());
+            edges.sort_by(f64::total_cmp);
+            edges.dedup();
+            // A bin begins at its lower edge.
+            let of_bin = |bin: usize| {
+                let low = bin.checked_sub(1).map_or(f64::NEG_INFINITY, |below| edges[below]);
+                let inside = match edges.get(bin) {
+                    _ if low.is_finite() => range.contains(low),
+                    Some(high) => range.contains(high.next_down()),
+                    None => true,
+                };
+                (before.partition_point(|edge| *edge <= low), inside)
+            };
+            let mut states: Vec<(usize, bool)> = (0..=edges.len()).map(of_bin).collect();
+            if variable.missing {
+                states.push((before.len() + 1, false));
+            }
+            columns.push((v, states));
+        }
+        Self { schema: Arc::new(cut), columns }
+    }
+
+    /// The state that a column has in the model, and is it in the range, if there is one?
+    fn state(&self, variable: usize, state: usize) -> (usize, Option<bool>) {
+        match self.columns.iter().find(|(v, _)| *v == variable) {
+            Some((_, states)) => (states[state].0, Some(states[state].1)),
+            None => (state, None),
+        }
     }
 }
 

@@ -6,15 +6,16 @@ use serde::{Deserialize, Serialize};
 /// What stands between digits, before and after them. The default is a plain number.
 ///
 /// ```
-/// use everytree_core::data::NumberFormat;
+/// use everytree_core::data::{Decimal, NumberFormat};
 ///
-/// let german = NumberFormat::detect(["1.234,5", "12,25"].into_iter(), false).unwrap();
+/// let detect = |labels: &[&'static str]| NumberFormat::detect(labels.iter().copied(), Decimal::default());
+/// let german = detect(&["1.234,5", "12,25"]).unwrap();
 /// assert_eq!(german.parse("1.234,5"), Some(1234.5));
 /// assert_eq!(german.write(12.25), "12,25");
-/// let share = NumberFormat::detect(["10 %", "25%"].into_iter(), false).unwrap();
+/// let share = detect(&["10 %", "25%"]).unwrap();
 /// assert_eq!((share.parse("25 %"), share.write(10.0)), (Some(25.0), "10%".to_owned()));
-/// assert_eq!(NumberFormat::detect(["1", "2.5"].into_iter(), false), Some(NumberFormat::default()));
-/// assert_eq!(NumberFormat::detect(["1", "two"].into_iter(), false), None);
+/// assert_eq!(detect(&["1", "2.5"]), Some(NumberFormat::default()));
+/// assert_eq!(detect(&["1", "two"]), None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -33,16 +34,26 @@ pub struct NumberFormat {
     after: Option<char>,
 }
 
+/// What stands between the whole part of a number and the rest, as far as is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decimal {
+    /// A comma that could be either stands between groups of three.
+    #[default]
+    LikelyPoint,
+    /// A comma that could be either is a decimal comma.
+    LikelyComma,
+    /// A point, and nothing else.
+    Point,
+    /// A comma, and nothing else.
+    Comma,
+}
+
 /// Signs of currencies, and of shares.
 const SIGNS: [char; 6] = ['%', '€', '$', '£', '¥', '₹'];
 
 impl NumberFormat {
-    /// The format of all these labels, if they have one. What could be either is read with thousands separators, unless decimal
-    /// commas are likelier.
-    pub fn detect<'a>(
-        labels: impl Iterator<Item = &'a str> + Clone,
-        decimal_comma_is_likelier: bool,
-    ) -> Option<Self> {
+    /// The format of all these labels, if they have one.
+    pub fn detect<'a>(labels: impl Iterator<Item = &'a str> + Clone, decimal: Decimal) -> Option<Self> {
         let first = labels.clone().next()?;
         let bare = first.trim_start_matches(['-', '+']).trim_start();
         let before = bare.chars().next().filter(|sign| SIGNS[1..].contains(sign));
@@ -51,9 +62,20 @@ impl NumberFormat {
         let comma = [None, Some('.'), Some(' ')].map(|group| (true, group));
         let rest = [Some(' '), Some('\'')].map(|group| (false, group));
         let mut ways: Vec<(bool, Option<char>)> = point.into_iter().chain(comma).chain(rest).collect();
-        if decimal_comma_is_likelier {
+        match decimal {
+            Decimal::LikelyPoint => {}
             // Plain numbers first all the same.
-            ways.sort_by_key(|&(decimal_comma, group)| (group.is_some() || decimal_comma, !decimal_comma));
+            Decimal::LikelyComma => {
+                ways.sort_by_key(|&(decimal_comma, group)| {
+                    (group.is_some() || decimal_comma, !decimal_comma)
+                });
+            }
+            Decimal::Point => ways.retain(|(decimal_comma, _)| !decimal_comma),
+            Decimal::Comma if labels.clone().any(|label| label.contains(['.', ','])) => {
+                ways.retain(|(decimal_comma, _)| *decimal_comma);
+            }
+            // Whole numbers are plain.
+            Decimal::Comma => {}
         }
         let formats =
             ways.into_iter().map(|(decimal_comma, group)| Self { decimal_comma, group, before, after });
@@ -73,7 +95,7 @@ impl NumberFormat {
         let text = text.trim();
         let (minus, mut body) = match text.strip_prefix('-').or_else(|| text.strip_prefix('\u{2212}')) {
             Some(rest) => (true, rest.trim_start()),
-            None => (false, text),
+            None => (false, text.strip_prefix('+').map_or(text, str::trim_start)),
         };
         if let Some(sign) = self.before {
             body = body.strip_prefix(sign)?.trim_start();
@@ -126,6 +148,17 @@ impl NumberFormat {
         number(&plain)
     }
 
+    /// The same, where signs before and after the number may be left out, and where a plain number is one too.
+    pub fn parse_loosely(&self, text: &str) -> Option<f64> {
+        let bare = Self { before: None, after: None, ..*self };
+        // A point that is not between groups is that of a plain number.
+        let grouped = || Self { group: self.group.or(self.decimal_comma.then_some('.')), ..bare };
+        self.parse(text)
+            .or_else(|| bare.parse(text))
+            .or_else(|| grouped().parse(text))
+            .or_else(|| number(text))
+    }
+
     /// A number in this format, without groups.
     pub fn write(&self, value: f64) -> String {
         let plain = value.to_string();
@@ -147,7 +180,39 @@ mod tests {
     use super::*;
 
     fn detect(labels: &[&str], comma: bool) -> Option<NumberFormat> {
-        NumberFormat::detect(labels.iter().copied(), comma)
+        let decimal = if comma { Decimal::LikelyComma } else { Decimal::LikelyPoint };
+        NumberFormat::detect(labels.iter().copied(), decimal)
+    }
+
+    /// What is said decides, where labels could be either.
+    #[test]
+    fn what_is_said_decides() {
+        let first = |label: &str, decimal: Decimal| {
+            let format = NumberFormat::detect(std::iter::once(label), decimal)?;
+            format.parse(label)
+        };
+        assert_eq!(first("8,995", Decimal::LikelyComma), Some(8.995));
+        assert_eq!(first("8,995", Decimal::Point), Some(8995.0));
+        assert_eq!(first("1.234", Decimal::LikelyPoint), Some(1.234));
+        assert_eq!(first("1.234", Decimal::Comma), Some(1234.0));
+        assert_eq!(first("1234", Decimal::Comma), Some(1234.0));
+        assert_eq!(first("1.5", Decimal::Comma), None);
+        assert_eq!(first("+12.5%", Decimal::LikelyPoint), Some(12.5));
+    }
+
+    /// As people ask about a column.
+    #[test]
+    fn signs_may_be_left_out() {
+        let format = detect(&["39.938,3 €", "5 €"], false).unwrap();
+        for (text, value) in [
+            ("39.938,3 €", 39938.3),
+            ("10.000", 10_000.0),
+            ("20.000,5", 20_000.5),
+            ("10.5", 10.5),
+            ("7", 7.0),
+        ] {
+            assert_eq!(format.parse_loosely(text), Some(value), "{text}");
+        }
     }
 
     #[test]

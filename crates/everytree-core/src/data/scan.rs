@@ -2,7 +2,9 @@
 
 mod column;
 
-use super::{Cell, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, did_you_mean, number};
+use super::{
+    Cell, Decimal, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, did_you_mean, number,
+};
 use column::{Column, quantiles};
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -25,8 +27,8 @@ pub struct ScanSettings {
     pub other: Option<usize>,
     /// The same by name of the column.
     pub others: BTreeMap<String, usize>,
-    /// What could be a decimal comma or a thousands separator is a decimal comma.
-    pub decimal_comma: bool,
+    /// What stands between the whole part of a number and the rest.
+    pub decimal: Decimal,
     /// Are columns of too many numbers cut into bins, or refused?
     pub bin_numbers: bool,
     /// What a missing cell is.
@@ -54,7 +56,7 @@ impl Default for ScanSettings {
             all_bins: None,
             other: None,
             others: BTreeMap::new(),
-            decimal_comma: false,
+            decimal: Decimal::default(),
             bin_numbers: true,
             missing_cells: MissingCells::State,
             missing: ["", "NA", "NaN", "null", "?"].map(str::to_owned).to_vec(),
@@ -519,7 +521,7 @@ impl Scan {
 
 /// The smallest, quantiles at equal distances, the largest.
 fn evenly(rising: &[f64]) -> Vec<f64> {
-    const QUANTILES: usize = 64;
+    const QUANTILES: usize = 128;
     let Some(last) = rising.len().checked_sub(1) else { return Vec::new() };
     (0..=QUANTILES).map(|i| rising[i * last / QUANTILES]).collect()
 }

@@ -293,7 +293,8 @@ impl Schema {
                 return Err(format!("two variables are named {:?}", variable.name));
             }
         }
-        if let Some(name) = self.ids.iter().find(|name| !self.left_out.contains(name)) {
+        let left_out: HashSet<&String> = self.left_out.iter().collect();
+        if let Some(name) = self.ids.iter().find(|name| !left_out.contains(name)) {
             return Err(format!("the identifier {name:?} is not said to be left out"));
         }
         if let Some(name) = self.left_out.iter().find(|name| names.contains(name)) {

@@ -141,6 +141,13 @@ impl Evidence {
         Ok(())
     }
 
+    /// Nothing is known of this variable any more.
+    pub fn forget(&mut self, variable: usize) {
+        if let Some(&end) = self.offsets.get(variable + 1) {
+            self.likelihood[self.offsets[variable]..end].fill(1.0);
+        }
+    }
+
     fn count(&self, variable: usize, state: usize) -> Result<usize, EvidenceError> {
         match self.offsets.get(variable + 1) {
             Some(end) => Ok(end - self.offsets[variable]),

@@ -86,8 +86,13 @@ impl Footprint {
             }
             Trees::One => {
                 let answers = 3.0 * own * components;
-                // In closed form: nothing that an optimiser would hold.
-                (answers + pairs, answers + pairs, answers, answers, 2.2 * own * components + seen)
+                // In closed form: nothing that an optimiser would hold. Components are learned from counts of every pair of states
+                // each: those of a step, those so far, and copies as of the last epoch.
+                let counted = match family == Family::Independent || components < 2.0 {
+                    true => 0.0,
+                    false => (5.0 * components + 2.0) * square,
+                };
+                (answers + pairs, answers + pairs, answers, answers, 2.2 * own * components + seen + counted)
             }
             Trees::OneLatent => {
                 let columns = shape.hidden.unwrap_or(1).next_multiple_of(16) as f64;

@@ -165,19 +165,22 @@ class MixtureOfAllTreesClassifier(Parameters):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "joint_")
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of every label, one row for each row of X."""
-        self._fitted()
-        return self.joint_.conditional(X, self.label_)
+    def predict_proba(self, X: Any, *, unknown: str = "unobserved") -> np.ndarray:
+        """The probability of every label, one row for each row of X.
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+        ``unknown`` says what becomes of values that were not seen in training: "unobserved", "error" or "other".
+        """
+        self._fitted()
+        return self.joint_.conditional(X, self.label_, unknown=unknown)
+
+    def predict_log_proba(self, X: Any, *, unknown: str = "unobserved") -> np.ndarray:
         """The logarithms of :meth:`predict_proba`."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, unknown=unknown))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, unknown: str = "unobserved") -> np.ndarray:
         """The most probable label of every row."""
-        probabilities = self.predict_proba(X)
+        probabilities = self.predict_proba(X, unknown=unknown)
         return self.classes_[np.argmax(probabilities, axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -223,6 +223,7 @@ class Density(Parameters, Inference):
         read = {
             "max_states": max(max_states, 0),
             "bins": named,
+            "all_bins": every,
             "bin_numbers": bins != "none",
             "missing": self.missing,
             "na": na,
@@ -231,7 +232,7 @@ class Density(Parameters, Inference):
             "id": _names("id", self.id, name_of),
             **_other(self.other, name_of),
         }
-        return {"fit": fit, "read": read, "float_bins": every, "threads": count("threads", self.threads)}
+        return {"fit": fit, "read": read, "threads": count("threads", self.threads)}
 
     def _take(self, model: _core.Model, made: _frames.Look | None) -> None:
         """Becomes an estimator that has this model."""
@@ -263,8 +264,7 @@ class Density(Parameters, Inference):
         self.hidden_states_ = about["hidden"]
         self.n_parameters_ = about["parameters"]
         self.blocks_ = list(about["blocks"])
-        side = len(self.blocks_)
-        self.edge_probabilities_ = np.frombuffer(model.edge_probabilities()).reshape(side, side)
+        self._edge_probabilities = None
         results = about["provenance"].get("results") or {}
         self.history_ = list(results.get("history") or [])
         self.best_epoch_ = results.get("best_epoch")
@@ -272,6 +272,16 @@ class Density(Parameters, Inference):
         self.valid_log_likelihood_ = results.get("valid_ll")
         self.notes_ = []
         self.stopped_by_ = ""
+
+    @property
+    def edge_probabilities_(self) -> np.ndarray:
+        """How probable every edge is: computed when it is first asked for, because of a large model it takes memory."""
+        if not hasattr(self, "_model"):
+            raise AttributeError("edge_probabilities_: the estimator is not fitted yet")
+        if self._edge_probabilities is None:
+            side = len(self.blocks_)
+            self._edge_probabilities = np.frombuffer(self._model.edge_probabilities()).reshape(side, side)
+        return self._edge_probabilities
 
     @property
     def edges_(self) -> list[tuple[str, str, float]]:

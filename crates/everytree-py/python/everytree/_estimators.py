@@ -19,8 +19,8 @@ _COMMON = """
         Most different values of a column that are states as they are. Columns of more numbers are cut into 8 quantile bins;
         columns of more texts are refused, unless ``other`` says how many to tell apart.
     bins : int, dict or "none", optional
-        Quantile bins: so many for every column of floating-point type, or numbers by column; "none" refuses columns of too many
-        numbers.
+        Quantile bins: so many for every column of more numbers than that, or numbers by column; "none" refuses columns of too
+        many numbers.
     missing : {"category", "marginalise", "error"}, default "category"
         Missing cells are one more state of their column, values that were not observed and are summed out, or refused.
     na : list of str, optional

@@ -200,6 +200,7 @@ class Inference:
         trees: int = 200_000,
         missing_as_state: bool = False,
         edges: bool = False,
+        data: Any = None,
         random_state: Any = None,
     ) -> Query:
         """Posterior probabilities of columns, given evidence about others.
@@ -216,6 +217,8 @@ class Inference:
             Standard error that is good enough.
         edges : bool
             Also which columns explain which, given the evidence.
+        data : table, optional
+            Rows to look at beside: how many agree with the evidence, and which share of them has each value.
 
         Returns
         -------
@@ -239,10 +242,12 @@ class Inference:
         how = self._how(
             tolerance, trees, random_state, missing_as_state=bool(missing_as_state), method=method, edges=bool(edges)
         )
-        found = json.loads(model.query(self._given(given), asked, how))
+        beside = None if data is None else self._table(data)
+        found = json.loads(model.query(self._given(given), asked, how, beside))
+        value = lambda name, state: self._values[self._places[name]].values[state]  # noqa: E731
         answers = [
-            Answer(name, self._values[self._places[name]].values[state], p, float("nan") if error is None else error)
-            for name, state, p, error in found["answers"]
+            Answer(name, value(name, state), p, float("nan") if error is None else error, observed)
+            for name, state, p, error, observed in found["answers"]
         ]
         figure = lambda value: float("nan") if value is None else value  # noqa: E731
         return Query(
@@ -251,6 +256,7 @@ class Inference:
             trees=found["trees"],
             effective_sample_size=figure(found["effective_sample_size"]),
             log_evidence=found["log_evidence"],
+            matching_rows=found["matching_rows"],
             log_evidence_standard_error=figure(found["log_evidence_standard_error"]),
             r_hat=found["r_hat"],
             edges=[tuple(edge) for edge in found["edges"]] if edges else None,

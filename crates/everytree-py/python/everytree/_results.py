@@ -17,6 +17,7 @@ class Answer:
     value: Any  #: None is a missing cell
     probability: float
     standard_error: float  #: 0 where it is exact
+    observed: float | None = None  #: share of the matching rows of ``data``, where that was given
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Query:
     log_evidence_standard_error: float
     r_hat: float | None = None  #: of chains; near 1 where they agree
     edges: list[tuple[str | None, str, float, float]] | None = None  #: from (None: a root), to, probability, error
+    matching_rows: float | None = None  #: rows of ``data`` that agree with the evidence
     _places: dict[Any, int] = field(default_factory=dict, repr=False)
     _names: list[str] = field(default_factory=list, repr=False)
 
@@ -69,24 +71,45 @@ class Query:
         return len(self.answers)
 
     def __repr__(self) -> str:
-        width = max((len(answer.column) for answer in self.answers), default=0)
-        shown = ["(missing)" if answer.value is None else str(answer.value) for answer in self.answers]
-        values = max(map(len, shown), default=0)
-        lines = []
-        last = None
-        for answer, value in zip(self.answers, shown):
-            name = "" if answer.column == last else answer.column
-            last = answer.column
-            error = f" ± {answer.standard_error:.4f}" if answer.standard_error else ""
-            lines.append(f"{name:<{width}}  {value:<{values}}  {answer.probability:.4f}{error}")
+        by_column: dict[str, list[Answer]] = {}
+        for answer in self.answers:
+            by_column.setdefault(answer.column, []).append(answer)
+        lines = [line for column, answers in by_column.items() for line in _shown(column, answers)]
+        names = max((len(name) for name, *_ in lines), default=0)
+        values = max((len(value) for _, value, _ in lines), default=0)
+        text = [f"{name:<{names}}  {value:<{values}}  {figures}" for name, value, figures in lines]
+        if self.matching_rows is not None:
+            text.append(f"{self.matching_rows:,g} rows agree with the evidence")
         if self.method == "exact":
-            lines.append(f"exact; log P(evidence) {self.log_evidence:.4f}")
+            text.append(f"exact under the model; log P(evidence) {self.log_evidence + 0.0:.4f}")
         else:
-            lines.append(
+            text.append(
                 f"{self.trees:,} trees ({self.method}), effective sample size {self.effective_sample_size:,.0f}; "
                 f"log P(evidence) {self.log_evidence:.4f} ± {self.log_evidence_standard_error:.4f}"
             )
-        return "\n".join(lines)
+        return "\n".join(text)
+
+
+#: Values of a column that are printed: the most probable ones, in the order of the column.
+SHOWN = 12
+
+
+def _shown(column: str, answers: list[Answer]) -> list[tuple[str, str, str]]:
+    """Lines of one column: its name, a value, figures."""
+    kept = answers
+    if len(answers) > SHOWN + 1:
+        least = sorted((answer.probability for answer in answers), reverse=True)[SHOWN - 1]
+        kept = [answer for answer in answers if answer.probability >= least][:SHOWN]
+    lines = []
+    for answer in kept:
+        value = "(missing)" if answer.value is None else str(answer.value)
+        error = f" ± {answer.standard_error:.4f}" if round(answer.standard_error, 4) > 0 else ""
+        beside = "" if answer.observed is None else f"  (rows: {answer.observed:.4f})"
+        lines.append(("" if lines else column, value, f"{answer.probability:.4f}{error}{beside}"))
+    if len(kept) < len(answers):
+        rest = sum(answer.probability for answer in answers) - sum(answer.probability for answer in kept)
+        lines.append(("", f"({len(answers) - len(kept)} others)", f"{rest:.4f}"))
+    return lines
 
 
 @dataclass(frozen=True)

@@ -334,6 +334,7 @@ impl Fit {
         if train.columns() < 2 {
             return Err(Kind::OneColumn.into());
         }
+        super::room_for_rows(train)?;
         let seed = self.options.seed;
         let all = Dataset::from((**train).clone().weighing());
         let test = self.test.as_ref().map(|test| like(test, &all, Unknown::Error)).transpose()?;
@@ -516,7 +517,7 @@ impl Fit {
             learning_seconds,
             seconds: begin.elapsed().as_secs_f64(),
         };
-        Ok(Fitted { model, report, failure: None })
+        Ok(Fitted { model, report, failure: None, unfinished: None })
     }
 }
 

@@ -25,7 +25,8 @@ use crate::words::plural;
 use crate::{Dataset, Error, Model, Result, Unknown};
 use everytree_core::file::{Checkpoint, Evaluated, TableFacts};
 use everytree_core::learn::{Datasets, Ended, Hurry, LearnError, Search, SearchObserver};
-use everytree_core::model::{Optimiser, Settings};
+use everytree_core::memory;
+use everytree_core::model::{Optimiser, Settings, footprint_of_rows};
 use monitor::{Keep, Monitor};
 use plan::Checked;
 use run::{How, Learned, best_epoch, facts_of, learn, refit};
@@ -156,6 +157,7 @@ impl Fit {
             // Better now than after the first epoch.
             return Err(Error::unwanted("checkpoint", format!("there is no folder {}", folder.display())));
         }
+        room_for_rows(train)?;
         let all = Dataset::from((**train).clone().weighing());
         let test = self.test.as_ref().map(|test| like(test, &all, Unknown::Error)).transpose()?;
         let (train, valid, held_out) = match &self.valid {
@@ -196,19 +198,21 @@ impl Fit {
                 (checked.search(groupings, &settings), settings, self.options.precision)
             }
         };
+        let put_aside = |search: &Search, settings: &Settings| Checkpoint {
+            search: search.clone(),
+            settings: settings.clone(),
+            precision: precision.name().to_owned(),
+            schema: (**train.schema()).clone(),
+            train: facts[0].clone(),
+            valid: facts[1].clone(),
+            holdout: held_out,
+        };
         // A plan that was cut short is not what someone would want to go on with.
-        let mut keep = self.checkpoint.as_ref().filter(|_| !cut).map(|path| Keep {
-            path: path.clone(),
-            checkpoint: Checkpoint {
-                search: search.clone(),
-                settings: settings.clone(),
-                precision: precision.name().to_owned(),
-                schema: (**train.schema()).clone(),
-                train: facts[0].clone(),
-                valid: facts[1].clone(),
-                holdout: held_out,
-            },
-        });
+        let mut keep = self
+            .checkpoint
+            .as_ref()
+            .filter(|_| !cut)
+            .map(|path| Keep { path: path.clone(), checkpoint: put_aside(&search, &settings) });
         let mut monitor = Monitor {
             observer: &observer,
             deadline,
@@ -245,7 +249,13 @@ impl Fit {
             }
             _ => {}
         }
-        let mut learned = Learned { model: best.model.clone(), settings, facts, all: None };
+        let under_way = |search: &Search| {
+            search.running.as_ref().is_some_and(|running| !running.state.history.is_empty())
+        };
+        let is_stopped = matches!(stopped, Stopped::Timeout | Stopped::Observer);
+        let unfinished =
+            (is_stopped && !cut && under_way(&search)).then(|| Box::new(put_aside(&search, &settings)));
+        let mut learned = Learned { model: best.model.clone(), settings, facts: facts.clone(), all: None };
         if self.options.refit.unwrap_or(false) {
             if matches!(stopped, Stopped::Done | Stopped::Patience) {
                 observer.borrow_mut().refit(best_epoch(&best));
@@ -313,7 +323,7 @@ impl Fit {
             learning_seconds,
             seconds: begin.elapsed().as_secs_f64(),
         };
-        Ok(Fitted { model, report, failure })
+        Ok(Fitted { model, report, failure, unfinished })
     }
 
     /// A search that was put aside, if it was of these rows.
@@ -363,6 +373,13 @@ pub fn hold_out(data: &Dataset, fraction: f64, seed: u64) -> Result<(Dataset, Da
         return Err(Error::option("holdout", fraction, "between 0 and 1"));
     }
     Ok(data.split(fraction, seed))
+}
+
+/// Is there room for what is made of the rows while they are learned from?
+fn room_for_rows(data: &Dataset) -> Result<()> {
+    let need = footprint_of_rows(&data.schema().states(), data.rows());
+    Ok(memory::check("learning from the rows of this table", need)
+        .map_err(|error| Kind::Memory(error, REMEDY))?)
 }
 
 /// An error of learning, in the words of the columns.

@@ -2,7 +2,7 @@
 
 use super::auto::CandidateReport;
 use crate::{Error, Model};
-use everytree_core::file::{Evaluated, TableFacts};
+use everytree_core::file::{Checkpoint, Evaluated, TableFacts};
 use everytree_core::learn::{Epoch, TrialResult};
 use everytree_core::model::Settings;
 
@@ -66,6 +66,8 @@ pub struct Fitted {
     pub report: FitReport,
     /// What went wrong after there was a model: it is the best so far, without what was to follow.
     pub failure: Option<Error>,
+    /// Where learning was stopped, to go on from; none where it came to its end.
+    pub unfinished: Option<Box<Checkpoint>>,
 }
 
 /// How a fit went. Log-likelihoods are means over rows, in nats, in f64.

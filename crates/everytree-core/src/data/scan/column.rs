@@ -75,7 +75,7 @@ impl Column {
                 labels.sort_unstable();
                 let signed = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
                 labels.sort_by_key(signed);
-                NumberFormat::detect(labels.into_iter(), settings.decimal_comma)
+                NumberFormat::detect(labels.into_iter(), settings.decimal)
             }
         }
     }
