@@ -15,7 +15,7 @@ use std::io::{BufWriter, Write};
 /// best that a search within a budget has found, with its exact probability; Ctrl-C ends it early and shows the best so far.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  everytree map survey.everytree --given smoker=yes\n  everytree map survey.everytree -n 5 --json"
+    after_help = "Examples:\n  everytree map survey.everytree --given 'smoker=yes'\n  everytree map survey.everytree -n 5 --json"
 )]
 pub struct Map {
     #[command(flatten)]

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Writes CSV with a header; TSV or Parquet where the name of the file ends so; compressed where it ends in .gz.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  everytree sample survey.everytree -n 1000 --out rows.csv\n  everytree sample survey.everytree -n 1000 --out rows.parquet\n  everytree sample survey.everytree -n 20 --given smoker=yes"
+    after_help = "Examples:\n  everytree sample survey.everytree -n 1000 --out rows.csv\n  everytree sample survey.everytree -n 1000 --out rows.parquet\n  everytree sample survey.everytree -n 20 --given 'smoker=yes'"
 )]
 pub struct Sample {
     #[command(flatten)]

@@ -243,3 +243,160 @@ fn answers_stand_beside_the_shares_of_a_table() {
     let shown = text(&everytree(folder, &query));
     assert!(shown.contains("agree with the evidence") && shown.contains("data"), "{shown}");
 }
+
+/// Ages and what depends on them.
+fn ages(rows: u32) -> (String, Vec<u32>) {
+    let mut chance = Chance(11);
+    let mut lines = String::from("age,\"job, title\",ill\n");
+    let mut all = Vec::new();
+    for _ in 0..rows {
+        let age = 18 + chance.next(53);
+        let ill = u32::from(age + chance.next(30) > 60);
+        lines +=
+            &format!("{age},{},{}\n", ["a & b", "c"][chance.next(2) as usize], ["no", "yes"][ill as usize]);
+        all.push(age);
+    }
+    (lines, all)
+}
+
+/// Whole numbers in bins: both ends of a range count, and rows of a table are counted by their numbers.
+#[test]
+fn ranges_count_the_rows_that_are_in_them() {
+    let (lines, ages) = ages(800);
+    let folder = folder(&[("t.csv", &lines)]);
+    let folder = folder.path();
+    text(&everytree(folder, &["fit", "t.csv", "--family", "chow-liu", "--bins", "8"]));
+    let share_of = |inside: &dyn Fn(u32) -> bool| ages.iter().filter(|age| inside(**age)).count();
+    let ranges: [(&str, &dyn Fn(u32) -> bool); 5] = [
+        ("age in 30..30", &|age| age == 30),
+        ("age>30", &|age| age > 30),
+        ("age>=30", &|age| age >= 30),
+        ("age<30", &|age| age < 30),
+        ("age in 30..40", &|age| (30..=40).contains(&age)),
+    ];
+    for (given, inside) in ranges {
+        let ask = ["query", "t.everytree", "--given", given, "--target", "ill", "--data", "t.csv", "--json"];
+        let answer = json(&everytree(folder, &ask));
+        let (rows, all) = (share_of(inside) as f64, ages.len() as f64);
+        assert_eq!(answer["matching_rows"], rows, "{given}");
+        // The model knows the column by its quantiles: to some of the 128 between them.
+        let p = answer["log_evidence"].as_f64().unwrap().exp();
+        assert!((p - rows / all).abs() < 0.02, "{given}: {p} {}", rows / all);
+    }
+    // Two ends, said one by one.
+    let ask = |given: &[&str]| {
+        let given: Vec<&str> = given.iter().flat_map(|text| ["--given", text]).collect();
+        json(&everytree(
+            folder,
+            &[&["query", "t.everytree", "--target", "ill", "--json"], &given[..]].concat(),
+        ))
+    };
+    assert_eq!(ask(&["age>=30", "age<=40"])["answers"], ask(&["age in 30..40"])["answers"]);
+    for (given, hint) in [
+        ("age in {}", "no value between the braces"),
+        ("age in 40..30", "30..40"),
+        ("age in 5", "{VALUE, VALUE} or A..B is needed after \"in\""),
+    ] {
+        let error = refused(folder, &["query", "t.everytree", "--given", given]);
+        assert!(error.contains(hint), "{error}");
+    }
+}
+
+/// Signs of the grammar within names and values.
+#[test]
+fn names_may_have_any_signs() {
+    let folder = folder(&[("t.csv", &ages(200).0)]);
+    let folder = folder.path();
+    let left_out = json(&everytree(
+        folder,
+        &["fit", "t.csv", "--drop", "\"job, title\"", "--family", "chow-liu", "--json"],
+    ));
+    assert_eq!(left_out["rows"], 180);
+    let columns = json(&everytree(folder, &["inspect", "t.everytree", "--json"]));
+    assert_eq!(columns["variables"].as_array().unwrap().len(), 2);
+    text(&everytree(folder, &["fit", "t.csv", "--family", "chow-liu", "--bins", "4"]));
+    let expect = ["info", "t.everytree", "expect", "\"job, title\"=\"a & b\" & ill=no"];
+    assert!(text(&everytree(folder, &expect)).contains("exact under the model"));
+    let ask = ["query", "t.everytree", "--target", "\"job, title\"=\"a & b\"", "--json"];
+    assert_eq!(json(&everytree(folder, &ask))["answers"][0]["value"], "a & b");
+    let ask = ["query", "t.everytree", "--target", "\"job, title\"", "--json"];
+    assert_eq!(json(&everytree(folder, &ask))["answers"].as_array().unwrap().len(), 2);
+}
+
+/// What stands between the whole part and the rest is what was said.
+#[test]
+fn the_decimal_sign_that_was_said_decides() {
+    let numbers = |sign: char| -> String {
+        let line = |i: u32| {
+            format!("{}{sign}{:03};{}\n", 1 + i % 9, 100 + (i * 37) % 900, ["x", "y"][i as usize % 2])
+        };
+        "a;b\n".to_owned() + &(0..200).map(line).collect::<String>()
+    };
+    let folder = folder(&[("comma.csv", &numbers(',')), ("point.csv", &numbers('.'))]);
+    let folder = folder.path();
+    for (file, decimal, large) in [
+        ("comma.csv", ",", false),
+        ("comma.csv", ".", true),
+        ("point.csv", ".", false),
+        ("point.csv", ",", true),
+    ] {
+        let fit = ["fit", file, "--decimal", decimal, "--family", "independent", "--out", "m.everytree"];
+        text(&everytree(folder, &fit));
+        let columns = json(&everytree(folder, &["inspect", "m.everytree", "--json"]));
+        let first = columns["variables"][0]["states"][0].as_str().unwrap().to_owned();
+        let digits = first.chars().filter(char::is_ascii_digit).count();
+        assert_eq!(!first.contains(['.', ',']) && digits == 4, large, "{file} {decimal}: {first}");
+    }
+}
+
+/// Cells are filled with values: never with "missing", nor with "other", and columns that are left out stay as they are.
+#[test]
+fn cells_are_filled_with_values() {
+    let gaps = people(300).replace(",nurse,", ",,").replace("yes,1", ",1");
+    let folder = folder(&[
+        ("t.csv", &people(300)),
+        ("gaps.csv", &gaps),
+        ("new.csv", &gaps.replace(",no,", ",perhaps,")),
+    ]);
+    let folder = folder.path();
+    let fit = ["fit", "t.csv", "--family", "chow-liu", "--id", "id", "--drop", "note", "--other", "1"];
+    text(&everytree(folder, &fit));
+    let filled = words(&everytree(folder, &["impute", "t.everytree", "gaps.csv", "--out", "f.csv"]));
+    assert!(filled.contains("filled"), "{filled}");
+    let table = fs::read_to_string(folder.join("f.csv")).unwrap();
+    assert!(!table.lines().any(|line| line.contains(",other,")), "{table}");
+    // A column that is left out has nothing to fill.
+    let of = |more: &[&str]| {
+        let all = ["impute", "t.everytree", "gaps.csv", "--out", "f.csv", "--json"];
+        json(&everytree(folder, &[&all[..], more].concat()))["cells"].as_u64().unwrap()
+    };
+    let smokers = gaps.lines().filter(|line| line.ends_with(",,1")).count() as u64;
+    assert_eq!(of(&[]) - of(&["--drop", "smoker"]), smokers);
+    let said = words(&everytree(
+        folder,
+        &["impute", "t.everytree", "new.csv", "--out", "f.csv", "--unknown", "unobserved"],
+    ));
+    assert!(said.contains("labels that the model does not know"), "{said}");
+    let fit = ["fit", "gaps.csv", "--family", "chow-liu", "--id", "id", "--drop", "note,job"];
+    text(&everytree(folder, &fit));
+    let error =
+        refused(folder, &["impute", "gaps.everytree", "gaps.csv", "--out", "f.csv", "--unknown", "other"]);
+    assert!(error.contains("no state for other labels"), "{error}");
+    let error =
+        refused(folder, &["impute", "gaps.everytree", "gaps.csv", "--out", "f.csv", "--given", "smoker="]);
+    assert!(error.contains("missing cells are filled with values"), "{error}");
+}
+
+/// Endings that promise another format than is written.
+#[test]
+fn formats_that_are_not_written_are_refused() {
+    let folder = folder(&[("t.csv", &people(50))]);
+    let folder = folder.path();
+    text(&everytree(folder, &["fit", "t.csv", "--family", "chow-liu", "--columns", "smoker,cough"]));
+    for name in ["x.csv.bz2", "x.xlsx", "x.json"] {
+        for command in [&["score", "t.everytree", "t.csv"][..], &["sample", "t.everytree", "-n", "3"]] {
+            let error = refused(folder, &[command, &["--out", name]].concat());
+            assert!(error.contains("tables are not written as") && !folder.join(name).exists(), "{error}");
+        }
+    }
+}

@@ -154,8 +154,8 @@ impl Range {
             States::Integers(values) => values.iter().map(|&value| inside(value as f64)).collect(),
             States::Reals(values) => values.iter().map(|&value| inside(value)).collect(),
             States::Bins(edges) => {
-                let range = self.widened(variable, edges);
-                (0..=edges.len()).map(|bin| range.share_of_bin(variable, edges, bin)).collect()
+                let (range, shift) = self.widened(variable, edges);
+                (0..=edges.len()).map(|bin| range.share_of_bin(variable, edges, bin, shift)).collect()
             }
             States::Booleans(_) | States::Texts(_) | States::Others(_) => {
                 let column = variable.name.clone();
@@ -170,11 +170,12 @@ impl Range {
         Ok(likelihoods)
     }
 
-    /// Of a column of whole numbers: every number that is meant with half of the way to its neighbours.
-    fn widened(&self, variable: &Variable, edges: &[f64]) -> Self {
+    /// Of a column of whole numbers: every number that is meant with half of the way to its neighbours, and how far edges of bins
+    /// are to be shifted for it.
+    fn widened(&self, variable: &Variable, edges: &[f64]) -> (Self, f64) {
         let mut known = variable.quantiles.iter().chain(edges);
         if variable.quantiles.len() < 2 || !known.all(|x| x.fract() == 0.0) {
-            return *self;
+            return (*self, 0.0);
         }
         // Between two whole numbers: those inside are meant.
         let low = match self.low {
@@ -185,7 +186,7 @@ impl Range {
             (x, true) => x.floor() + 0.5,
             (x, false) => x.ceil() - 0.5,
         };
-        Self { low: (low, true), high: (high, false) }
+        (Self { low: (low, true), high: (high, false) }, 0.5)
     }
 
     /// Numbers at which bins are to be cut so that each is inside as a whole, or not at all.
@@ -196,9 +197,9 @@ impl Range {
     }
 
     /// Which share of the rows of a bin lies inside, by the quantiles of the column.
-    fn share_of_bin(&self, variable: &Variable, edges: &[f64], bin: usize) -> f64 {
-        let below = bin.checked_sub(1).map_or(f64::NEG_INFINITY, |below| edges[below]);
-        let above = edges.get(bin).copied().unwrap_or(f64::INFINITY);
+    fn share_of_bin(&self, variable: &Variable, edges: &[f64], bin: usize, shift: f64) -> f64 {
+        let below = bin.checked_sub(1).map_or(f64::NEG_INFINITY, |below| edges[below] - shift);
+        let above = edges.get(bin).map_or(f64::INFINITY, |edge| edge - shift);
         let own = Range { low: (below, true), high: (above, false) };
         let both = self.and(own);
         if both == own {
@@ -490,7 +491,7 @@ mod tests {
         let mut schema = Schema::anonymous(&[]);
         let texts = |labels: &[&str]| States::Texts(labels.iter().map(|label| (*label).to_owned()).collect());
         let mut size = Variable::new("size", States::Bins(vec![10.0, 20.0, 30.0]), true);
-        size.quantiles = (0..=40).map(f64::from).collect();
+        size.quantiles = (0..=80).map(|half| f64::from(half) / 2.0).collect();
         schema.variables = vec![
             Variable::new("smoker", texts(&["no", "yes"]), false),
             Variable::new("a=b", texts(&["\"q\"", "x", "x,y", "{z}"]), false),
@@ -592,6 +593,35 @@ mod tests {
         assert!(error.contains("no value"), "{error}");
         let error = Range::above(1.0).likelihoods(&schema.variables[0]).unwrap_err().to_string();
         assert!(error.contains("are not numbers"), "{error}");
+    }
+
+    /// Whole numbers: both ends of a range are numbers, against a count of rows.
+    #[test]
+    fn ranges_of_whole_numbers_have_their_ends() {
+        let rows: Vec<f64> = (0..2000).map(|i| f64::from(18 + (i * i * 7 + i * 13) % 53)).collect();
+        let mut rising = rows.clone();
+        rising.sort_by(f64::total_cmp);
+        let edges = vec![25.0, 32.0, 40.0, 55.0];
+        let mut age = Variable::new("age", States::Bins(edges.clone()), false);
+        age.quantiles = (0..=128).map(|i| rising[i * (rising.len() - 1) / 128]).collect();
+        let bin = |x: f64| edges.partition_point(|edge| *edge <= x);
+        for range in [
+            Range::from(30.0..=30.0),
+            Range::from(30.0..),
+            Range::above(30.0),
+            Range::from(..40.0),
+            Range::from(..=40.0),
+            Range::from(29.5..=40.2),
+        ] {
+            let found = range.likelihoods(&age).unwrap();
+            for (own, found) in found.iter().enumerate() {
+                let of_bin = rows.iter().filter(|x| bin(**x) == own);
+                let (inside, all) = (of_bin.clone().filter(|x| range.contains(**x)).count(), of_bin.count());
+                let expected = inside as f64 / all as f64;
+                // Quantiles say where a number is to about one of them, of some two dozen in a bin.
+                assert!((found - expected).abs() < 0.08, "{range}, bin {own}: {found} {expected}");
+            }
+        }
     }
 
     /// Whatever is written, it is read or refused.

@@ -56,19 +56,19 @@ pub struct Model {
 
 /// How much may be done for an answer that is not exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Effort {
+pub(crate) struct AnswerEffort {
     pub tolerance: f64,
     pub trees: usize,
     pub seed: u64,
 }
 
-impl Default for Effort {
+impl Default for AnswerEffort {
     fn default() -> Self {
         Self { tolerance: 0.005, trees: 200_000, seed: 0 }
     }
 }
 
-impl Effort {
+impl AnswerEffort {
     pub fn check(&self) -> Result<()> {
         if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
             return Err(Error::option("tolerance", self.tolerance, "must be positive and finite"));
@@ -248,7 +248,7 @@ impl Model {
     /// The logarithm of the probability of evidence.
     pub fn log_evidence(&self, evidence: &Evidence<'_>) -> Result<Estimate> {
         let inference = self.inference()?;
-        Ok(inference.log_evidence(evidence.likelihoods(), Effort::default().of(&[])?)?)
+        Ok(inference.log_evidence(evidence.likelihoods(), AnswerEffort::default().of(&[])?)?)
     }
 
     /// The entropy of the distribution, in nats.
@@ -279,7 +279,7 @@ impl Model {
 
     /// Single figures, to a tolerance.
     pub fn figures(&self) -> Figures<'_> {
-        Figures { model: self, effort: Effort::default() }
+        Figures { model: self, effort: AnswerEffort::default() }
     }
 }
 
@@ -309,7 +309,7 @@ impl fmt::Display for Model {
 #[derive(Clone, Copy, Debug)]
 pub struct Figures<'m> {
     model: &'m Model,
-    effort: Effort,
+    effort: AnswerEffort,
 }
 
 impl Figures<'_> {

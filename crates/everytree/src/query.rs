@@ -3,7 +3,7 @@
 use crate::edges::{TreeEdge, names, tree_edges};
 use crate::evidence::{Evidence, column, state_of, with_evidence};
 use crate::input::Input;
-use crate::model::Effort;
+use crate::model::AnswerEffort;
 use crate::words::{count, plural};
 use crate::{Error, Model, Result};
 use everytree_core::data::{Schema, States};
@@ -58,7 +58,7 @@ pub struct Query<'m> {
     missing_as_state: bool,
     edges: bool,
     method: Option<Method>,
-    effort: Effort,
+    effort: AnswerEffort,
 }
 
 with_evidence!(Query);
@@ -88,7 +88,7 @@ impl<'m> Query<'m> {
             missing_as_state: false,
             edges: false,
             method: None,
-            effort: Effort { tolerance: 0.005, ..Effort::default() },
+            effort: AnswerEffort { tolerance: 0.005, ..AnswerEffort::default() },
         }
     }
 

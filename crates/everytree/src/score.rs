@@ -3,7 +3,7 @@
 use crate::device::{Device, DeviceChoice, Scorer};
 use crate::error::Interrupted;
 use crate::input::Input;
-use crate::model::Effort;
+use crate::model::AnswerEffort;
 use crate::{Dataset, Error, Model, Result, Work};
 use everytree_core::data::{Schema, States, Table, Variable};
 use everytree_core::infer::{self, Estimate, Evidence, InferError, Inference, seed_of};
@@ -106,7 +106,7 @@ pub struct Scoring<'a> {
     model: &'a Model,
     missing_as_state: bool,
     unknown: Unknown,
-    effort: Effort,
+    effort: AnswerEffort,
     read: ReadSettings,
     device: DeviceChoice,
     stop: Option<&'a AtomicBool>,
@@ -191,7 +191,7 @@ impl<'a> Scoring<'a> {
             model,
             missing_as_state: false,
             unknown: Unknown::Error,
-            effort: Effort { tolerance: 0.05, trees: 20_000, seed: 0 },
+            effort: AnswerEffort { tolerance: 0.05, trees: 20_000, seed: 0 },
             read: ReadSettings::default(),
             device: DeviceChoice::Auto,
             stop: None,

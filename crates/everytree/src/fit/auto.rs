@@ -31,6 +31,16 @@ const LEAST: f64 = 12.0;
 const FAR_BEHIND: f64 = 3.0;
 
 /// A candidate that was tried, for people and machines.
+///
+/// ```
+/// # use everytree::{Dataset, Effort, Fit};
+/// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+/// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+/// let fitted = Fit::new().family("auto").effort(Effort::Quick).folds(2).run_with(&data, &mut ())?;
+/// let weights: f64 = fitted.report.candidates.iter().map(|candidate| candidate.weight).sum();
+/// assert!((weights - 1.0).abs() < 1e-9);
+/// # Ok::<(), everytree::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct CandidateReport {
@@ -76,6 +86,18 @@ impl CandidateReport {
 }
 
 /// What is being tried.
+///
+/// ```
+/// use everytree::{Observer, Trying};
+///
+/// struct Said;
+///
+/// impl Observer for Said {
+///     fn trying(&mut self, trying: &Trying<'_>) {
+///         println!("{}, {:.0} % of the work", trying.family, 100.0 * trying.spent);
+///     }
+/// }
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Trying<'a> {
