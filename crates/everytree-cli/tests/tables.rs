@@ -359,7 +359,7 @@ fn cells_are_filled_with_values() {
         ("new.csv", &gaps.replace(",no,", ",perhaps,")),
     ]);
     let folder = folder.path();
-    let fit = ["fit", "t.csv", "--family", "chow-liu", "--id", "id", "--drop", "note", "--other", "1"];
+    let fit = ["fit", "t.csv", "--family", "chow-liu", "--id", "id", "--drop", "note", "--other", "job=1"];
     text(&everytree(folder, &fit));
     let filled = words(&everytree(folder, &["impute", "t.everytree", "gaps.csv", "--out", "f.csv"]));
     assert!(filled.contains("filled"), "{filled}");
