@@ -112,3 +112,11 @@ def test_whole_numbers_that_floats_confuse():
     model = everytree.MixtureOfAllTrees(epochs=1).fit({"a": large, "b": ["x", "y"] * 20})
     assert model.query({"a": 2**53 + 1}, ["b"])["b"]["y"] > 0.9
     assert model.query({"a": 2**53}, ["b"])["b"]["x"] > 0.9
+
+
+def test_nulls_among_the_values_of_a_dictionary_are_missing():
+    pyarrow = pytest.importorskip("pyarrow")
+    values = pyarrow.array(["x", None, "y"])
+    column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 1, 2] * 10, pyarrow.int8()), values)
+    table = pyarrow.table({"a": column, "b": pyarrow.array(["u", "v", "u"] * 10)})
+    assert everytree.ChowLiuTree().fit(table).states_["a"] == ["x", "y", None]

@@ -145,3 +145,41 @@ def test_notes_that_are_not_shown_are_counted():
     table = pandas.DataFrame({f"c{place}": rng.normal(size=200) for place in range(9)})
     shown = everytree.ChowLiuTree().fit(table)._repr_html_()
     assert "and 4 more notes in notes_" in shown
+
+
+def test_bins_leave_columns_alone_that_are_left_out():
+    table = people()
+    for left_out in ({"drop": ["age"]}, {"id": "age"}, {"columns": ["smoker", "cough"]}):
+        model = everytree.ChowLiuTree(bins=3, other=5, **left_out).fit(table)
+        assert "age" not in model.states_
+    # As on the command line: columns of more numbers than bins.
+    assert len(everytree.ChowLiuTree(bins=3, columns=["age", "smoker"]).fit(table).states_["age"]) == 3
+
+
+def test_answers_stand_beside_rows():
+    table = people()
+    model = everytree.ChowLiuTree(drop="id", other=5, bins={"age": 4}).fit(table)
+    answer = model.query({"age": everytree.between(30, 40)}, ["smoker"], data=table)
+    rows = table[(table["age"] >= 30) & (table["age"] <= 40)]
+    assert answer.matching_rows == len(rows)
+    share = (rows["smoker"] == rows["smoker"].iloc[0]).mean()
+    of_rows = {found.value: found.observed for found in answer}
+    assert of_rows[rows["smoker"].iloc[0]] == pytest.approx(share)
+    assert f"{len(rows):,} rows agree with the evidence" in repr(answer)
+    assert "exact under the model" in repr(model.query())
+
+
+def test_at_most_twelve_values_are_printed():
+    table = pandas.DataFrame({"a": [f"v{i % 30}" for i in range(600)], "b": ["x", "y"] * 300})
+    text = repr(everytree.ChowLiuTree().fit(table).query(targets=["a"]))
+    assert "(18 others)" in text and len(text.splitlines()) == 14
+
+
+def test_a_classifier_refuses_what_it_does_not_know_when_asked():
+    table = people()[["smoker", "cough"]]
+    model = everytree.MixtureOfAllTreesClassifier(epochs=1).fit(table[["cough"]], table["smoker"])
+    strange = pandas.DataFrame({"cough": ["perhaps"]})
+    with pytest.warns(UserWarning, match="not seen in training"):
+        model.predict(strange)
+    with pytest.raises(ValueError, match="perhaps"):
+        model.predict(strange, unknown="error")
