@@ -74,6 +74,7 @@ fn example(pairs: Pairs) -> ModelFile {
             }),
             trials: Vec::new(),
             members: Vec::new(),
+            stopped: None,
         },
         edge_posteriors: vec![Some(vec![edges])],
     }
@@ -458,6 +459,7 @@ fn checkpoint() -> Checkpoint {
         train: facts.clone(),
         valid: facts,
         holdout: Some(0.1),
+        choosing: None,
     }
 }
 

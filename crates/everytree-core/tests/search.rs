@@ -132,6 +132,7 @@ fn a_search_that_was_put_aside_ends_like_one_that_was_not() {
                 train: facts.clone(),
                 valid: facts,
                 holdout: None,
+                choosing: None,
             };
             let read = Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap().unwrap()).unwrap();
             assert_eq!(read, checkpoint);

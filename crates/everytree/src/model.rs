@@ -171,8 +171,11 @@ impl Model {
     }
 
     /// What came out of learning.
-    pub(crate) fn say_results(&mut self, results: Results) {
-        Arc::make_mut(&mut self.file).provenance.results = Some(results);
+    pub(crate) fn say_results(&mut self, results: Results, stopped: crate::Stopped) {
+        let provenance = &mut Arc::make_mut(&mut self.file).provenance;
+        provenance.results = Some(results);
+        // By the clock or a signal: another run may come to another model.
+        provenance.stopped = (stopped != crate::Stopped::Done).then(|| stopped.as_str().to_owned());
     }
 
     pub(crate) fn core(&self) -> &everytree_core::model::Model {

@@ -8,8 +8,11 @@ use super::shape::Shape;
 use super::unpack::Unpacked;
 use super::{ContentError, FileError};
 use crate::data::Schema;
-use crate::learn::{Adam, BestModel, Epoch, Plan, Running, Search, State, Trial, TrialResult};
-use crate::model::{Family, HowMany, MAX_COMPONENTS, MAX_HIDDEN, Member, Pairs, Settings, Start};
+use crate::learn::{
+    Adam, BestModel, Choosing, Epoch, Next, Plan, Portfolio, Running, Search, State, Trial, TrialResult,
+    Tried, UnderWay,
+};
+use crate::model::{Candidate, Family, HowMany, MAX_COMPONENTS, MAX_HIDDEN, Member, Pairs, Settings, Start};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
@@ -38,6 +41,8 @@ pub struct Checkpoint {
     pub valid: TableFacts,
     /// The fraction of rows held out for validation, where there is no file for it.
     pub holdout: Option<f64>,
+    /// The choice among families that the search is a part of, if it is.
+    pub choosing: Option<Box<Choosing>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -57,6 +62,43 @@ struct Description {
     schema: Schema,
     /// What is tried and what came of it; absent from the first format, which knew one fit.
     search: Option<Story>,
+    /// The choice among families that this is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    choosing: Option<ChoosingStory>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ChoosingStory {
+    portfolio: Portfolio,
+    tried: Vec<TriedStory>,
+    failed: Vec<Next>,
+    #[serde(default)]
+    under_way: Option<UnderWayStory>,
+    refitted: Vec<Shape>,
+}
+
+/// Its parameters, and what it says about rows, are lists of numbers.
+#[derive(Serialize, Deserialize)]
+struct TriedStory {
+    #[serde(flatten)]
+    next: Next,
+    valid: f64,
+    best_epochs: Vec<usize>,
+    epochs: Vec<usize>,
+    whole: bool,
+    work: f64,
+    model: Earlier,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UnderWayStory {
+    #[serde(flatten)]
+    next: Next,
+    valid: Vec<f64>,
+    best_epochs: Vec<usize>,
+    epochs: Vec<usize>,
+    work: f64,
+    first: Option<Earlier>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,8 +135,7 @@ impl Checkpoint {
         let Running { trial, blocks, state } = self.search.running.as_ref()?;
         let best = self.search.best.as_ref();
         let model = Member::new(blocks.clone(), (*state.model).clone()).ok()?;
-        let earlier =
-            |found: &BestModel| Earlier { shape: Shape::of(&found.model), history: found.history.clone() };
+        let earlier = |found: &BestModel| Earlier::of(&found.model, &found.history);
         let description = Description {
             format: FORMAT,
             kind: "checkpoint".to_owned(),
@@ -114,6 +155,7 @@ impl Checkpoint {
                 results: self.search.results.clone(),
                 best: best.map(earlier),
             }),
+            choosing: self.choosing.as_deref().map(ChoosingStory::of),
         };
         let lists = [
             ("adam.means", Some(with_room(&state.model, &state.adam.means))),
@@ -125,7 +167,9 @@ impl Checkpoint {
             ("filled", state.memory.clone()),
             ("earlier.parameters", best.map(|found| numbers(found.model.mixture()))),
         ];
-        let lists = lists.into_iter().filter_map(|(name, list)| Some(List::whole(name, list?))).collect();
+        let mut lists: Vec<List<'_>> =
+            lists.into_iter().filter_map(|(name, list)| Some(List::whole(name, list?))).collect();
+        lists.extend(self.choosing.as_deref().into_iter().flat_map(lists_of));
         Some((serde_json::to_string(&description).expect("plain data"), lists))
     }
 
@@ -169,6 +213,10 @@ impl Checkpoint {
         let (model, best) = (Arc::new(model), Arc::new(best));
         let (adam, average) = (Arc::new(adam), Arc::new(average));
         let state = State { model, best, adam, average, expected, memory, history };
+        let choosing = match description.choosing {
+            Some(story) => Some(Box::new(story.unpack(&mut unpacked, &columns)?)),
+            None => None,
+        };
         let story = match description.search {
             Some(story) => story,
             None => Story::of_one_fit(shape.component.pairs.unwrap_or(Pairs::Lambda), settings.seed),
@@ -190,15 +238,8 @@ impl Checkpoint {
             return Err(sense("it tries an impossible number of hidden states"));
         }
         let earlier = story.best.map(|earlier| -> Result<BestModel, ContentError> {
-            earlier.shape.check()?;
-            if earlier.history.is_empty() {
-                return Err(sense("its best fit so far has no epochs"));
-            }
-            let blocks = earlier.shape.blocks(&columns)?;
-            let mixture =
-                earlier.shape.mixture(&blocks.states(), &unpacked.numbers("earlier.parameters")?)?;
-            let model = Member::new(blocks, mixture).map_err(|error| fit(error.to_string()))?;
-            Ok(BestModel { model, history: earlier.history })
+            let (model, history) = earlier.unpack(&mut unpacked, &columns, "earlier.parameters")?;
+            Ok(BestModel { model, history })
         });
         let running = Running { trial: story.trial, blocks, state };
         let search = Search {
@@ -207,7 +248,7 @@ impl Checkpoint {
             best: earlier.transpose()?,
             running: Some(running),
         };
-        Ok(Self { search, settings, precision, schema, train, valid, holdout })
+        Ok(Self { search, settings, precision, schema, train, valid, holdout, choosing })
     }
 
     /// Writes the file, whole or not at all.
@@ -222,6 +263,160 @@ impl Checkpoint {
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let unpacked = Unpacked::of_file(path, "checkpoint", FORMAT)?;
         Self::unpack(unpacked).map_err(|what| FileError::Content { path: path.to_owned(), what })
+    }
+}
+
+/// The logarithm of nothing, which is no number of a file.
+const IMPOSSIBLE: f64 = -1e300;
+
+fn finite(logs: &[f64]) -> Vec<f64> {
+    logs.iter().map(|log| log.max(IMPOSSIBLE)).collect()
+}
+
+fn infinite(mut logs: Vec<f64>) -> Vec<f64> {
+    logs.iter_mut().filter(|log| **log <= IMPOSSIBLE).for_each(|log| *log = f64::NEG_INFINITY);
+    logs
+}
+
+/// The lists of numbers of a choice under way.
+fn lists_of(choosing: &Choosing) -> Vec<List<'_>> {
+    let Choosing { tried, under_way, refitted, .. } = choosing;
+    let mut lists = Vec::new();
+    for (number, tried) in tried.iter().enumerate() {
+        lists.push(List::whole(format!("tried.{number}.log_p"), finite(&tried.log_p)));
+        lists.push(List::whole(format!("tried.{number}.parameters"), numbers(tried.model.mixture())));
+    }
+    if let Some(UnderWay { log_p, first, .. }) = under_way {
+        lists.push(List::whole("under_way.log_p".to_owned(), finite(log_p)));
+        if let Some((model, _)) = first {
+            lists.push(List::whole("under_way.parameters".to_owned(), numbers(model.mixture())));
+        }
+    }
+    for (number, member) in refitted.iter().enumerate() {
+        lists.push(List::whole(format!("refitted.{number}.parameters"), numbers(member.mixture())));
+    }
+    lists
+}
+
+/// A model of a shape, from a list of numbers.
+fn member(
+    shape: &Shape,
+    unpacked: &mut Unpacked<'_>,
+    columns: &[usize],
+    list: &str,
+) -> Result<Member, ContentError> {
+    shape.check()?;
+    let blocks = shape.blocks(columns)?;
+    let mixture = shape.mixture(&blocks.states(), &unpacked.numbers(list)?)?;
+    Member::new(blocks, mixture).map_err(|error| ContentError::Model(error.to_string()))
+}
+
+impl Earlier {
+    fn of(model: &Member, history: &[Epoch]) -> Self {
+        Self { shape: Shape::of(model), history: history.to_vec() }
+    }
+
+    fn unpack(
+        self,
+        unpacked: &mut Unpacked<'_>,
+        columns: &[usize],
+        list: &str,
+    ) -> Result<(Member, Vec<Epoch>), ContentError> {
+        if self.history.is_empty() {
+            return Err(ContentError::Description("its best fit so far has no epochs".to_owned()));
+        }
+        Ok((member(&self.shape, unpacked, columns, list)?, self.history))
+    }
+}
+
+impl ChoosingStory {
+    fn of(choosing: &Choosing) -> Self {
+        let tried = |tried: &Tried| TriedStory {
+            next: Next { candidate: tried.candidate.clone(), series: tried.series },
+            valid: tried.valid,
+            best_epochs: tried.best_epochs.clone(),
+            epochs: tried.epochs.clone(),
+            whole: tried.whole,
+            work: tried.work,
+            model: Earlier::of(&tried.model, &tried.history),
+        };
+        let under_way = |under_way: &UnderWay| UnderWayStory {
+            next: under_way.next.clone(),
+            valid: under_way.valid.clone(),
+            best_epochs: under_way.best_epochs.clone(),
+            epochs: under_way.epochs.clone(),
+            work: under_way.work,
+            first: under_way.first.as_ref().map(|(model, history)| Earlier::of(model, history)),
+        };
+        Self {
+            portfolio: choosing.portfolio.clone(),
+            tried: choosing.tried.iter().map(tried).collect(),
+            failed: choosing.failed.clone(),
+            under_way: choosing.under_way.as_ref().map(under_way),
+            refitted: choosing.refitted.iter().map(Shape::of).collect(),
+        }
+    }
+
+    fn unpack(self, unpacked: &mut Unpacked<'_>, columns: &[usize]) -> Result<Choosing, ContentError> {
+        let Self { portfolio, tried, failed, under_way, refitted } = self;
+        let groupings = portfolio.groupings.len();
+        let sense = |what: &str| ContentError::Description(what.to_owned());
+        let fits = |next: &Next| {
+            let Candidate { grouping, components, hidden, settings, .. } = &next.candidate;
+            let is_possible = *grouping < groupings && (1..=MAX_COMPONENTS).contains(components);
+            is_possible && *hidden <= MAX_HIDDEN && settings.check().is_ok()
+        };
+        let nexts =
+            tried.iter().map(|tried| &tried.next).chain(under_way.iter().map(|under_way| &under_way.next));
+        if !nexts.into_iter().all(fits) || portfolio.states.len() != groupings || portfolio.folds == 0 {
+            return Err(sense("it tries an impossible candidate"));
+        }
+        let mut all = Vec::new();
+        for (number, tried) in tried.into_iter().enumerate() {
+            let TriedStory { next, valid, best_epochs, epochs, whole, work, model } = tried;
+            if best_epochs.is_empty() || best_epochs.len() != epochs.len() {
+                return Err(sense("a candidate was learned on no fold"));
+            }
+            let log_p = infinite(unpacked.numbers(&format!("tried.{number}.log_p"))?);
+            let (model, history) = model.unpack(unpacked, columns, &format!("tried.{number}.parameters"))?;
+            let Next { candidate, series } = next;
+            all.push(Tried {
+                candidate,
+                series,
+                valid,
+                best_epochs,
+                epochs,
+                log_p,
+                whole,
+                model,
+                history,
+                work,
+            });
+        }
+        let rows = |tried: &Tried| tried.log_p.len();
+        let known = all.iter().map(rows).filter(|rows| *rows > 0);
+        if known.clone().min() != known.max() {
+            return Err(sense("candidates speak of different rows"));
+        }
+        let under_way = match under_way {
+            Some(UnderWayStory { next, valid, best_epochs, epochs, work, first }) => {
+                if [epochs.len(), valid.len()] != [best_epochs.len(); 2]
+                    || first.is_some() == best_epochs.is_empty()
+                {
+                    return Err(sense("the folds of a candidate do not fit together"));
+                }
+                let log_p = infinite(unpacked.numbers("under_way.log_p")?);
+                let first =
+                    first.map(|first| first.unpack(unpacked, columns, "under_way.parameters")).transpose()?;
+                Some(UnderWay { next, best_epochs, epochs, valid, log_p, first, work })
+            }
+            None => None,
+        };
+        let mut members = Vec::new();
+        for (number, shape) in refitted.iter().enumerate() {
+            members.push(member(shape, unpacked, columns, &format!("refitted.{number}.parameters"))?);
+        }
+        Ok(Choosing { portfolio, tried: all, failed, under_way, refitted: members })
     }
 }
 

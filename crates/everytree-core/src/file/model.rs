@@ -51,6 +51,9 @@ pub struct Provenance {
     /// All fits of which this was the best.
     #[serde(default, rename = "tried", skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialResult>,
+    /// What ended a choice among families before its budget did: `timeout`, `stopped` or `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// Of an ensemble, where each member comes from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Provenance>,

@@ -6,9 +6,11 @@
 //! averaged (`stacking.rs`).
 
 mod choice;
+mod choosing;
 mod folds;
 mod plan;
 
 pub use choice::{Choice, LEAST_ENSEMBLE_GAIN};
+pub use choosing::{Choosing, UnderWay};
 pub use folds::Folds;
 pub use plan::{Next, Portfolio, Tried, within};

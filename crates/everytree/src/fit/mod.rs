@@ -141,7 +141,11 @@ impl Fit {
 
     /// Learns a model, telling an observer how it goes.
     pub fn run_with(&self, train: &Dataset, observer: &mut dyn Observer) -> Result<Fitted> {
-        if self.options.family == auto::AUTO_FAMILY && self.resume.is_none() {
+        let chooses = match &self.resume {
+            Some(checkpoint) => checkpoint.choosing.is_some(),
+            None => self.options.family == auto::AUTO_FAMILY,
+        };
+        if chooses {
             return self.choose(train, observer);
         }
         let checked = Checked::new(&self.options)?;
@@ -150,13 +154,7 @@ impl Fit {
         if train.columns() < 2 {
             return Err(Kind::OneColumn.into());
         }
-        if let Some(folder) = self.checkpoint.as_ref().and_then(|path| path.parent())
-            && !folder.as_os_str().is_empty()
-            && !folder.is_dir()
-        {
-            // Better now than after the first epoch.
-            return Err(Error::unwanted("checkpoint", format!("there is no folder {}", folder.display())));
-        }
+        self.check_checkpoint()?;
         room_for_rows(train)?;
         let all = Dataset::from((**train).clone().weighing());
         let test = self.test.as_ref().map(|test| like(test, &all, Unknown::Error)).transpose()?;
@@ -206,13 +204,14 @@ impl Fit {
             train: facts[0].clone(),
             valid: facts[1].clone(),
             holdout: held_out,
+            choosing: None,
         };
         // A plan that was cut short is not what someone would want to go on with.
         let mut keep = self
             .checkpoint
             .as_ref()
             .filter(|_| !cut)
-            .map(|path| Keep { path: path.clone(), checkpoint: put_aside(&search, &settings) });
+            .map(|path| Keep::new(path.clone(), put_aside(&search, &settings)));
         let mut monitor = Monitor {
             observer: &observer,
             deadline,
@@ -326,12 +325,18 @@ impl Fit {
         Ok(Fitted { model, report, failure, unfinished })
     }
 
-    /// A search that was put aside, if it was of these rows.
-    fn resumed(
-        &self,
-        checkpoint: &Checkpoint,
-        facts: &[TableFacts; 2],
-    ) -> Result<(Search, Settings, Precision)> {
+    /// Better now than after the first epoch.
+    fn check_checkpoint(&self) -> Result<()> {
+        match self.checkpoint.as_ref().and_then(|path| path.parent()) {
+            Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
+                Err(Error::unwanted("checkpoint", format!("there is no folder {}", folder.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Was a checkpoint made with these rows?
+    fn check_rows(checkpoint: &Checkpoint, facts: &[TableFacts; 2]) -> Result<()> {
         for (what, found, expected) in
             [("learn from", &facts[0], &checkpoint.train), ("validate with", &facts[1], &checkpoint.valid)]
         {
@@ -343,6 +348,16 @@ impl Fit {
                 return Err(Error::unwanted("resume", problem));
             }
         }
+        Ok(())
+    }
+
+    /// A search that was put aside, if it was of these rows.
+    fn resumed(
+        &self,
+        checkpoint: &Checkpoint,
+        facts: &[TableFacts; 2],
+    ) -> Result<(Search, Settings, Precision)> {
+        Self::check_rows(checkpoint, facts)?;
         let mut settings = checkpoint.settings.clone();
         let steps_are_planned = settings.cosine && settings.optimiser == Optimiser::Adam;
         if steps_are_planned && self.options.epochs.is_some_and(|epochs| epochs != settings.epochs) {

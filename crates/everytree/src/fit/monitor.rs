@@ -6,12 +6,44 @@ use everytree_core::learn::{Progress, Search, SearchObserver, Trial};
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Where checkpoints go, and what is in them.
 pub struct Keep {
     pub path: PathBuf,
     pub checkpoint: Checkpoint,
+    /// When it was saved last; nothing where something has changed since.
+    saved: Option<Instant>,
+    pending: bool,
+}
+
+/// A choice among families has many short epochs: it is saved this often.
+const OFTEN: Duration = Duration::from_secs(1);
+
+impl Keep {
+    pub fn new(path: PathBuf, checkpoint: Checkpoint) -> Self {
+        Self { path, checkpoint, saved: None, pending: false }
+    }
+
+    /// Takes note of where a search stands, and saves it, unless that was done a moment ago.
+    fn note(&mut self, search: &Search) -> Result<(), FileError> {
+        self.checkpoint.search = search.clone();
+        self.pending = true;
+        let is_new = self.saved.is_some_and(|saved| saved.elapsed() < OFTEN);
+        if self.checkpoint.choosing.is_some() && is_new {
+            return Ok(());
+        }
+        self.save()
+    }
+
+    /// Saves what has not been saved yet.
+    pub fn save(&mut self) -> Result<(), FileError> {
+        if self.pending && self.checkpoint.search.running.is_some() {
+            self.checkpoint.save(&self.path)?;
+            (self.saved, self.pending) = (Some(Instant::now()), false);
+        }
+        Ok(())
+    }
 }
 
 /// Tells the observer, looks at the clock, and saves checkpoints.
@@ -43,12 +75,11 @@ impl SearchObserver for Monitor<'_, '_> {
     }
 
     fn epoch(&mut self, search: &Search) -> ControlFlow<()> {
-        if let Some(Keep { path, checkpoint }) = &mut self.keep {
-            checkpoint.search = search.clone();
-            if let Err(error) = checkpoint.save(path) {
-                self.failed = Some(error);
-                return ControlFlow::Break(());
-            }
+        if let Some(keep) = &mut self.keep
+            && let Err(error) = keep.note(search)
+        {
+            self.failed = Some(error);
+            return ControlFlow::Break(());
         }
         let asked = match &search.running {
             Some(running) => match running.state.history.last() {

@@ -94,7 +94,9 @@ pub(super) fn refit(
     let hidden = best.model.hidden().map_or(plan.hidden, HowMany::Just);
     let plan = Plan { groupings: vec![groups], components, hidden, ..plan.clone() };
     let data = Datasets { train: &all, valid };
-    let Some(model) = refit_candidate(plan, data, how, best_epoch(best), observer)? else { return Ok(None) };
+    let Some(model) = refit_candidate(Search::new(plan), data, how, best_epoch(best), observer)? else {
+        return Ok(None);
+    };
     let facts = [facts_of(&all), facts_of(valid)];
     let settings = Settings { patience: None, ..how.settings.clone() };
     Ok(Some(Learned { model, settings, facts, all: Some(all) }))
@@ -102,13 +104,12 @@ pub(super) fn refit(
 
 /// Learns a model of one size for so many epochs, whatever the rows to validate with say; nothing if that was stopped.
 pub(super) fn refit_candidate(
-    plan: Plan,
+    mut search: Search,
     data: Datasets<'_>,
     how: How<'_>,
     epochs: usize,
     observer: &mut dyn SearchObserver,
 ) -> Result<Option<Member>> {
-    let mut search = Search::new(plan);
     // Decay, if any, goes as it went: by the epochs that were planned.
     let mut until = Until { epoch: epochs, observer };
     let settings = Settings { patience: None, ..how.settings.clone() };
@@ -314,6 +315,7 @@ impl Learned {
                 results: Some(results.clone()),
                 trials: trials.to_vec(),
                 members: Vec::new(),
+                stopped: None,
             },
             edge_posteriors: vec![edge_posteriors],
         })

@@ -68,7 +68,7 @@ impl Tried {
 }
 
 /// What comes next: a candidate, and the number of its series in the list of its family.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Next {
     /// What it is.
     pub candidate: Candidate,
@@ -93,8 +93,13 @@ impl Portfolio {
         )
     }
 
-    /// What to try next, if anything. `fits` makes a candidate fit into an amount of work, or says that it cannot.
-    pub fn next(&self, tried: &[Tried], fits: &dyn Fn(Candidate, f64) -> Option<Candidate>) -> Option<Next> {
+    /// What to try next, if anything; a series of which something has failed is over. `fits` makes a candidate fit into an amount of work, or says that it cannot.
+    pub fn next(
+        &self,
+        tried: &[Tried],
+        failed: &[Next],
+        fits: &dyn Fn(Candidate, f64) -> Option<Candidate>,
+    ) -> Option<Next> {
         let left = self.left(tried);
         let best = tried.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
         let mut open: Vec<(bool, f64, u32, Next)> = Vec::new();
@@ -104,6 +109,10 @@ impl Portfolio {
                     .iter()
                     .filter(|tried| tried.candidate.start.family == family && tried.series == number)
                     .collect();
+                let is_over = |next: &Next| next.candidate.start.family == family && next.series == number;
+                if failed.iter().any(is_over) {
+                    continue;
+                }
                 let Some(candidate) = self.after(family, series, &own, tried, best) else { continue };
                 let Some(candidate) = fits(candidate, SHARE * left) else { continue };
                 let reached = own.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);

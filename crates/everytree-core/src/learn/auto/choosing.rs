@@ -1,0 +1,52 @@
+//! A choice under way, as it can be put aside.
+
+use super::plan::{Next, Portfolio, Tried};
+use crate::learn::Epoch;
+use crate::model::Member;
+
+/// Everything that a choice knows between two fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choosing {
+    /// What may be tried.
+    pub portfolio: Portfolio,
+    /// What was, in order.
+    pub tried: Vec<Tried>,
+    /// What could not be learned.
+    pub failed: Vec<Next>,
+    /// The candidate that is being learned, on one fold after the other; none where that is over.
+    pub under_way: Option<UnderWay>,
+    /// Members that have learned once more, from all rows.
+    pub refitted: Vec<Member>,
+}
+
+/// A candidate that was learned on some of the folds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnderWay {
+    /// Which.
+    pub next: Next,
+    /// The epoch that validated best, fold by fold.
+    pub best_epochs: Vec<usize>,
+    /// Epochs in all, fold by fold.
+    pub epochs: Vec<usize>,
+    /// The best validation of each fold.
+    pub valid: Vec<f64>,
+    /// Of the rows held out so far.
+    pub log_p: Vec<f64>,
+    /// As learned on the first fold, and how it went there.
+    pub first: Option<(Member, Vec<Epoch>)>,
+    /// Operations spent.
+    pub work: f64,
+}
+
+impl UnderWay {
+    /// Before the first fold.
+    pub fn new(next: Next) -> Self {
+        let (best_epochs, epochs, valid, log_p) = Default::default();
+        Self { next, best_epochs, epochs, valid, log_p, first: None, work: 0.0 }
+    }
+
+    /// Folds that are done.
+    pub fn folds(&self) -> usize {
+        self.best_epochs.len()
+    }
+}
