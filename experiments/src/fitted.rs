@@ -53,7 +53,7 @@ impl Fitted {
     }
 }
 
-/// The model of `FOLDER/NAME/NAME.train.data.gz`, learned with these arguments.
+/// The model of the paper's family of `FOLDER/NAME/NAME.train.data.gz`, learned with these arguments.
 pub fn learned(folder: &Path, name: &str, arguments: &[&str]) -> Result<ModelFile> {
     let file = |part: &str| folder.join(name).join(format!("{name}.{part}.data.gz"));
     let path = std::env::temp_dir().join(format!("everytree-{name}-{}", std::process::id()));
@@ -62,7 +62,7 @@ pub fn learned(folder: &Path, name: &str, arguments: &[&str]) -> Result<ModelFil
         .arg(file("train"))
         .arg("--valid")
         .arg(file("valid"))
-        .args(["--quiet", "--out"])
+        .args(["--family", "moat", "--quiet", "--out"])
         .arg(&path)
         .args(arguments)
         .output()?;

@@ -44,7 +44,7 @@ impl Init {
     pub fn run(self) -> Result<()> {
         let mut lines = vec![
             format!("# everytree {}, {}", env!("CARGO_PKG_VERSION"), machine()),
-            "# everytree-experiments init: everytree fit NAME.train.data.gz --valid NAME.valid.data.gz --init INIT --seed SEED".to_owned(),
+            "# everytree-experiments init: everytree fit NAME.train.data.gz --valid NAME.valid.data.gz --family moat --init INIT --seed SEED".to_owned(),
             COLUMNS.to_owned(),
         ];
         let mut panels = Vec::new();

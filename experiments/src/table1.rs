@@ -72,11 +72,7 @@ impl Table1 {
         };
         for family in families {
             Family::preset(&family)?;
-            let mut fit = match family.as_str() {
-                // What `fit` does if nothing is said.
-                "moat" => Vec::new(),
-                _ => vec!["--family".to_owned(), family],
-            };
+            let mut fit = vec!["--family".to_owned(), family];
             fit.extend(self.fit.iter().cloned());
             if let Some(device) = &self.device {
                 fit.extend(["--device".to_owned(), device.clone()]);

@@ -100,7 +100,8 @@ impl Demo {
         }
         writeln!(
             out,
-            "A mixture of all trees, learned from 20,000 patients of the chest clinic \"Asia\" (8 yes/no variables).\n"
+            "Learned from 20,000 patients of the chest clinic \"Asia\" (8 yes/no variables): {}.\n",
+            crate::members::in_words(&model)
         )?;
         let width = answers.iter().map(|(name, ..)| name.len()).max().unwrap_or(0);
         writeln!(out, "{:<width$}  learned   exact", "")?;
@@ -112,7 +113,7 @@ impl Demo {
             "\nAll 256 rows together have probability {total:.9}; the model is {:.4} nats a row from the truth.",
             cross - entropy
         )?;
-        writeln!(out, "\nThe edges that trees most probably have:")?;
+        writeln!(out, "\nWhich columns are tied, the most probable first:")?;
         print_edges(&mut out, &edges, None)?;
         writeln!(
             out,

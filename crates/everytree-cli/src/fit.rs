@@ -96,7 +96,7 @@ pub struct Fit {
     #[arg(long, value_name = "MODEL")]
     out: Option<PathBuf>,
     /// Family of models.
-    #[arg(long, default_value = "moat", value_name = "FAMILY", value_parser = FamilyParser { auto: true })]
+    #[arg(long, default_value = "auto", value_name = "FAMILY", value_parser = FamilyParser { auto: true })]
     family: String,
     /// How many models are mixed; auto: 1, 2, 4 … as long as validation gets better. Default: as the family has it, below.
     #[arg(long, value_name = "K|auto", value_parser = parse_components)]

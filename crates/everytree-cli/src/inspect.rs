@@ -243,15 +243,17 @@ fn what(tables: bool) -> &'static str {
 pub fn print_edges(out: &mut dyn Write, edges: &[Edge], tables: Option<&Explained>) -> Result<()> {
     let width = edges.iter().map(|edge| edge.from.chars().count()).max().unwrap_or(0);
     let other = edges.iter().map(|edge| edge.to.chars().count()).max().unwrap_or(0);
+    // A tree that is there alone has no weights to speak of.
+    let weighted = edges.iter().any(|edge| edge.weight != 1.0);
     for edge in edges {
         let bar = "█".repeat((edge.probability * 20.0).round() as usize);
+        let weight = if weighted { format!("weight {:<9.3e} ", edge.weight) } else { String::new() };
         let line = format!(
-            "  {:<width$} {} {:<other$}  {:.3}  weight {:<9.3e} {bar}",
+            "  {:<width$} {} {:<other$}  {:.3}  {weight}{bar}",
             edge.from,
             if edge.directed { "→" } else { "–" },
             edge.to,
             edge.probability,
-            edge.weight
         );
         writeln!(out, "{}", line.trim_end())?;
         let Some(tables) = tables else { continue };

@@ -18,6 +18,14 @@ pub fn member_words(member: &Member) -> String {
     words
 }
 
+/// What a model is, in a few words.
+pub fn in_words(model: &Model) -> String {
+    match &model.members()[..] {
+        [member] => member_words(member),
+        several => format!("an average of {}", plural(several.len(), "model")),
+    }
+}
+
 /// A line for each member of an ensemble, the largest weight first.
 pub fn lines(model: &Model) -> Vec<String> {
     let mut members = model.members();

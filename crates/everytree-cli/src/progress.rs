@@ -2,7 +2,7 @@
 
 use crate::interrupt::Interrupts;
 use anyhow::Result;
-use everytree::{FitRows, Observer, Schema, Spelling, Trial, count, plural, say, spelled};
+use everytree::{FitRows, Observer, Schema, Spelling, Trial, Trying, count, plural, say, spelled};
 use everytree_core::data::scan::Notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -23,6 +23,10 @@ pub struct Progress {
     trial: Option<Trial>,
     /// Before everything that the bar says.
     label: String,
+    /// After it: what leads, and how much of the budget is spent.
+    standing: String,
+    /// Was it said that members learn once more?
+    refitting: bool,
 }
 
 /// The columns of a table, in words.
@@ -48,15 +52,21 @@ impl Introduction {
 
     fn print(&self, rows: &FitRows) {
         let test = rows.test.map_or(String::new(), |test| format!(", {} to test", count(test)));
-        note!(
-            "{}{} with {}; {} to learn from, {} to validate{}{test}",
-            plural(self.columns, "column"),
-            if self.named { ", named in the file," } else { " without names," },
-            plural(self.states, "state"),
-            plural(rows.train, "row"),
-            count(rows.valid),
-            rows.held_out.map_or(String::new(), |seed| format!(" (held out by seed {seed})")),
-        );
+        let columns = plural(self.columns, "column");
+        let names = if self.named { ", named in the file," } else { " without names," };
+        let states = plural(self.states, "state");
+        match (rows.folds, rows.held_out) {
+            (folds, Some(seed)) if folds > 1 => note!(
+                "{columns}{names} with {states}; {}, all held out in turn to validate ({folds} folds, seed {seed}){test}",
+                plural(rows.train + rows.valid, "row"),
+            ),
+            _ => note!(
+                "{columns}{names} with {states}; {} to learn from, {} to validate{}{test}",
+                plural(rows.train, "row"),
+                count(rows.valid),
+                rows.held_out.map_or(String::new(), |seed| format!(" (held out by seed {seed})")),
+            ),
+        }
         self.notices.iter().for_each(|notice| note!("note: {notice}"));
         if self.more > 0 {
             note!("note: and {} more columns like these", self.more);
@@ -77,6 +87,8 @@ impl Progress {
             first: None,
             trial: None,
             label: String::new(),
+            standing: String::new(),
+            refitting: false,
         })
     }
 
@@ -123,6 +135,18 @@ impl Observer for Progress {
         self.bar.suspend(|| note!("everytree: warning: {}", spelled(warning, Spelling::Flags)));
     }
 
+    fn trying(&mut self, trying: &Trying<'_>) {
+        let (fold, folds) = trying.fold;
+        let of_folds = if folds > 1 { format!(" (fold {fold} of {folds})") } else { String::new() };
+        let blocks = if trying.blocks { ", blocks" } else { "" };
+        self.again(&format!("{}{blocks}{of_folds}", trying.family));
+        let leader = trying.leader.map_or(String::new(), |leader| {
+            format!("  best so far {:.3} ({})", leader.valid_ll, leader.family)
+        });
+        self.standing = format!("{leader}  {:.0} % of the work", 100.0 * trying.spent);
+        self.bar.set_message(format!("{}{}", self.label, self.standing));
+    }
+
     fn batch(&mut self, trial: &Trial, progress: &everytree::Progress<'_>) -> ControlFlow<()> {
         if self.trial != Some(*trial) {
             // Another fit, another time to come.
@@ -140,6 +164,11 @@ impl Observer for Progress {
             let valid = progress.history.last().map_or(f64::NAN, |epoch| epoch.valid);
             self.bar.set_length(all as u64);
             self.bar.set_position(done as u64);
+            if !self.standing.is_empty() {
+                let size = size_of(trial).map_or(String::new(), |size| size + ": ");
+                self.bar.set_message(format!("{}{size}valid {valid:.3}{}", self.label, self.standing));
+                return self.go_on();
+            }
             self.bar.set_message(format!(
                 "{}epoch {}/{}  train {:.3}  valid {valid:.3}  {} rows/s  {} left",
                 match trial.pilot {
@@ -166,7 +195,16 @@ impl Observer for Progress {
     }
 
     fn refit(&mut self, epochs: usize) {
-        self.note(&format!("learning again from all rows, {}", plural(epochs, "epoch")));
+        // Of several members one after the other, once.
+        if !std::mem::replace(&mut self.refitting, true) {
+            let epochs = match self.standing.is_empty() {
+                true => format!(", {}", plural(epochs, "epoch")),
+                false => String::new(),
+            };
+            self.note(&format!("learning again from all rows{epochs}"));
+        }
+        self.label = String::new();
+        self.standing = String::new();
         self.restart();
     }
 }

@@ -139,7 +139,10 @@ fn families_are_laid_side_by_side() {
         assert!(family["finished"] == true && family["microseconds_per_row"].as_f64() > Some(0.0));
     }
     // The very figures of a fit.
-    let fit = json(&everytree(folder.path(), &["fit", "t.csv", "--test", "test.csv", "--json"]));
+    let fit = json(&everytree(
+        folder.path(),
+        &["fit", "--family", "moat", "t.csv", "--test", "test.csv", "--json"],
+    ));
     let both = [&families[4], &fit].map(|found| found["test_ll"].as_f64().unwrap());
     assert!((both[0] - both[1]).abs() < 1e-12, "{both:?}");
     let page = fs::read_to_string(folder.path().join("c.html")).unwrap();

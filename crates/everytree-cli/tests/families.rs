@@ -154,7 +154,7 @@ fn a_mixture_over_blocks_goes_through_every_command() {
 #[test]
 fn one_hot_columns_are_noticed_and_taken_together_where_that_pays() {
     let folder = folder();
-    let plain = everytree(folder.path(), &["fit", "t.csv", "--epochs", "1"]);
+    let plain = everytree(folder.path(), &["fit", "--family", "moat", "t.csv", "--epochs", "1"]);
     let said = String::from_utf8_lossy(&plain.stderr).into_owned();
     assert!(said.contains("columns color_red, color_green, color_blue never meet"), "{said}");
     let auto = json(&everytree(
@@ -184,7 +184,19 @@ fn one_hot_columns_are_noticed_and_taken_together_where_that_pays() {
     .unwrap();
     let fit = json(&everytree(
         folder.path(),
-        &["fit", "t.csv", "--blocks", "blocks.txt", "--components", "2", "--epochs", "3", "--json"],
+        &[
+            "fit",
+            "--family",
+            "moat",
+            "t.csv",
+            "--blocks",
+            "blocks.txt",
+            "--components",
+            "2",
+            "--epochs",
+            "3",
+            "--json",
+        ],
     ));
     assert_eq!((&fit["family"], &fit["blocks"], &fit["components"]), (&"moat".into(), &2.into(), &2.into()));
 }
@@ -196,7 +208,7 @@ fn a_search_is_taken_up_to_the_very_same_model() {
     for (data, more) in [
         ("t.csv", &["--family", "directed", "--components", "auto", "--blocks", "auto", "--epochs", "3"][..]),
         ("t.csv", &["--family", "directed", "--components", "2", "--optimiser", "em", "--epochs", "4"]),
-        ("t.csv", &["--components", "2", "--epochs", "3"]),
+        ("t.csv", &["--family", "moat", "--components", "2", "--epochs", "3"]),
         ("holes.csv", &["--family", "directed", "--missing", "marginalise", "--epochs", "3"]),
     ] {
         let at = |name: &str| fs::read(folder.path().join(name)).unwrap();

@@ -34,7 +34,10 @@ fn folder_with(rows: usize) -> tempfile::TempDir {
 fn json_has_what_the_contract_says() {
     let folder = folder_with(400);
     fs::write(folder.path().join("test.csv"), table(100)).unwrap();
-    let output = everytree(folder.path(), &["fit", "t.csv", "--test", "test.csv", "--json", "--epochs", "5"]);
+    let output = everytree(
+        folder.path(),
+        &["fit", "--family", "moat", "t.csv", "--test", "test.csv", "--json", "--epochs", "5"],
+    );
     let fit = json(&output);
     for key in ["train_ll", "valid_ll", "test_ll", "seconds"] {
         assert!(fit[key].is_f64(), "{key}: {fit}");
@@ -77,7 +80,11 @@ fn json_has_what_the_contract_says() {
 #[test]
 fn scores_are_one_line_a_row() {
     let folder = folder_with(300);
-    assert!(everytree(folder.path(), &["fit", "t.csv", "--epochs", "2", "--quiet"]).status.success());
+    assert!(
+        everytree(folder.path(), &["fit", "--family", "moat", "t.csv", "--epochs", "2", "--quiet"])
+            .status
+            .success()
+    );
     let output = everytree(folder.path(), &["score", "t.everytree", "t.csv", "--missing-as-state"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let mut lines = text.lines();
@@ -98,13 +105,29 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     let folder = folder_with(500);
     let mut models = Vec::new();
     for threads in ["1", "2", "7"] {
-        let arguments =
-            ["fit", "t.csv", "--epochs", "4", "--batch", "50", "--threads", threads, "--out", "m", "--quiet"];
+        let arguments = [
+            "fit",
+            "--family",
+            "moat",
+            "t.csv",
+            "--epochs",
+            "4",
+            "--batch",
+            "50",
+            "--threads",
+            threads,
+            "--out",
+            "m",
+            "--quiet",
+        ];
         assert!(everytree(folder.path(), &arguments).status.success());
         models.push(fs::read(folder.path().join("m")).unwrap());
     }
     assert!(models.windows(2).all(|pair| pair[0] == pair[1]));
-    let other = ["fit", "t.csv", "--epochs", "4", "--batch", "50", "--seed", "1", "--out", "m", "--quiet"];
+    let other = [
+        "fit", "--family", "moat", "t.csv", "--epochs", "4", "--batch", "50", "--seed", "1", "--out", "m",
+        "--quiet",
+    ];
     assert!(everytree(folder.path(), &other).status.success());
     assert_ne!(fs::read(folder.path().join("m")).unwrap(), models[0]);
 }
@@ -114,7 +137,10 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
 fn every_choice_makes_a_difference() {
     let folder = folder_with(300);
     let fit = |more: &[&str]| {
-        let learn = ["fit", "t.csv", "--epochs", "3", "--batch", "50", "--json", "--quiet", "--out", "m"];
+        let learn = [
+            "fit", "--family", "moat", "t.csv", "--epochs", "3", "--batch", "50", "--json", "--quiet",
+            "--out", "m",
+        ];
         let report = json(&everytree(folder.path(), &[&learn[..], more].concat()));
         (report, ModelFile::load(&folder.path().join("m")).unwrap())
     };
@@ -148,19 +174,38 @@ fn every_choice_makes_a_difference() {
     assert_eq!(fit(&["--timeout", "0s"]).0["epochs"], 0);
     assert_eq!(fit(&["--bins", "visits=2"]).1.schema.variables[1].len(), 2);
     assert_eq!(plain["epochs"], 3);
-    let patience = ["fit", "t.csv", "--lr", "3", "--epochs", "40", "--patience", "2", "--json", "--quiet"];
+    let patience = [
+        "fit",
+        "--family",
+        "moat",
+        "t.csv",
+        "--lr",
+        "3",
+        "--epochs",
+        "40",
+        "--patience",
+        "2",
+        "--json",
+        "--quiet",
+    ];
     let stopped = json(&everytree(folder.path(), &patience));
     let (epochs, best) = (stopped["epochs"].as_u64().unwrap(), stopped["best_epoch"].as_u64().unwrap());
     assert_eq!(epochs, best + 2);
-    assert!(!everytree(folder.path(), &["fit", "t.csv", "--missing", "error"]).status.success());
+    assert!(
+        !everytree(folder.path(), &["fit", "--family", "moat", "t.csv", "--missing", "error"])
+            .status
+            .success()
+    );
 }
 
 /// A checkpoint that cannot be saved, after an epoch that was: the model is there all the same.
 #[test]
 fn a_checkpoint_that_fails_does_not_take_the_model_along() {
     let folder = folder_with(100);
-    let output =
-        everytree(folder.path(), &["fit", "t.csv", "--checkpoint", "/dev/full", "--out", "m", "--quiet"]);
+    let output = everytree(
+        folder.path(),
+        &["fit", "--family", "moat", "t.csv", "--checkpoint", "/dev/full", "--out", "m", "--quiet"],
+    );
     assert_eq!(output.status.code(), Some(2));
     assert!(ModelFile::load(&folder.path().join("m")).is_ok());
 }
@@ -170,11 +215,12 @@ fn a_checkpoint_that_fails_does_not_take_the_model_along() {
 #[test]
 fn a_closed_standard_error_is_no_error() {
     let folder = folder_with(100);
-    let mut child = command(folder.path(), &["fit", "t.csv", "--epochs", "2", "--out", "m"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child =
+        command(folder.path(), &["fit", "--family", "moat", "t.csv", "--epochs", "2", "--out", "m"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
     drop(child.stderr.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(ModelFile::load(&folder.path().join("m")).is_ok());
@@ -183,8 +229,21 @@ fn a_closed_standard_error_is_no_error() {
 #[test]
 fn a_resumed_run_keeps_its_seed_and_its_holdout() {
     let folder = folder_with(200);
-    let begin =
-        ["fit", "t.csv", "--seed", "7", "--holdout", "0.25", "--epochs", "2", "--checkpoint", "c", "--json"];
+    let begin = [
+        "fit",
+        "--family",
+        "moat",
+        "t.csv",
+        "--seed",
+        "7",
+        "--holdout",
+        "0.25",
+        "--epochs",
+        "2",
+        "--checkpoint",
+        "c",
+        "--json",
+    ];
     let first = json(&everytree(folder.path(), &begin));
     let again =
         json(&everytree(folder.path(), &["fit", "t.csv", "--resume", "c", "--epochs", "4", "--json"]));
@@ -206,7 +265,10 @@ fn gzip_tsv_and_headerless_files_hold_the_same_table() {
     std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
     fs::write(at("t2.csv.gz"), packed.finish().unwrap()).unwrap();
     let fit = |file: &str| {
-        let output = everytree(folder.path(), &["fit", file, "--epochs", "1", "--out", "m", "--quiet"]);
+        let output = everytree(
+            folder.path(),
+            &["fit", "--family", "moat", file, "--epochs", "1", "--out", "m", "--quiet"],
+        );
         assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
         fs::read(at("m")).unwrap()
     };
@@ -221,7 +283,7 @@ fn gzip_tsv_and_headerless_files_hold_the_same_table() {
     assert!(!file.schema.header);
     assert_eq!(file.schema.variables[0].name, "x0");
     // Forced to have a header, the first row is names.
-    let arguments = ["fit", "bare.csv", "--header", "yes", "--epochs", "1", "--json"];
+    let arguments = ["fit", "--family", "moat", "bare.csv", "--header", "yes", "--epochs", "1", "--json"];
     let first = body.lines().next().unwrap();
     if first.split(',').all(|cell| !cell.is_empty()) {
         assert_eq!(json(&everytree(folder.path(), &arguments))["rows"], 179);
@@ -231,7 +293,8 @@ fn gzip_tsv_and_headerless_files_hold_the_same_table() {
 #[test]
 fn resuming_ends_with_the_very_same_model() {
     let folder = folder_with(600);
-    let learn = ["fit", "t.csv", "--batch", "32", "--average", "0.98", "--cosine", "--quiet"];
+    let learn =
+        ["fit", "--family", "moat", "t.csv", "--batch", "32", "--average", "0.98", "--cosine", "--quiet"];
     let run = |more: &[&str]| {
         let output = everytree(folder.path(), &[&learn[..], more].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -270,7 +333,7 @@ fn wait_for(path: &Path) {
 fn an_interrupted_fit_saves_and_can_go_on() {
     let folder = folder_with(3000);
     let at = |name: &str| folder.path().join(name);
-    let learn = ["fit", "t.csv", "--batch", "16", "--epochs", "40", "--quiet"];
+    let learn = ["fit", "--family", "moat", "t.csv", "--batch", "16", "--epochs", "40", "--quiet"];
     assert!(everytree(folder.path(), &[&learn[..], &["--out", "whole"]].concat()).status.success());
     for name in ["-INT", "-TERM", "-HUP"] {
         let child =
@@ -301,7 +364,19 @@ fn an_interrupted_fit_saves_and_can_go_on() {
 fn a_killed_fit_leaves_a_whole_checkpoint() {
     let folder = folder_with(300);
     let at = folder.path().join("half");
-    let learn = ["fit", "t.csv", "--epochs", "1000000", "--quiet", "--checkpoint", "half", "--out", "m"];
+    let learn = [
+        "fit",
+        "--family",
+        "moat",
+        "t.csv",
+        "--epochs",
+        "1000000",
+        "--quiet",
+        "--checkpoint",
+        "half",
+        "--out",
+        "m",
+    ];
     for round in 0..12u64 {
         let mut child =
             command(folder.path(), &learn).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -316,7 +391,11 @@ fn a_killed_fit_leaves_a_whole_checkpoint() {
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let folder = folder_with(20_000);
-    assert!(everytree(folder.path(), &["fit", "t.csv", "--epochs", "1", "--quiet"]).status.success());
+    assert!(
+        everytree(folder.path(), &["fit", "--family", "moat", "t.csv", "--epochs", "1", "--quiet"])
+            .status
+            .success()
+    );
     let mut child = command(folder.path(), &["score", "t.everytree", "t.csv", "--missing-as-state"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -369,7 +448,11 @@ fn every_command_has_help_with_an_example_and_a_manual_page() {
 #[test]
 fn a_gpu_that_is_not_there_is_named() {
     let folder = folder_with(100);
-    assert!(everytree(folder.path(), &["fit", "t.csv", "--epochs", "1", "--device", "cpu"]).status.success());
+    assert!(
+        everytree(folder.path(), &["fit", "--family", "moat", "t.csv", "--epochs", "1", "--device", "cpu"])
+            .status
+            .success()
+    );
     let plain = everytree(folder.path(), &["score", "t.everytree", "t.csv"]);
     for device in ["auto", "cpu"] {
         let scored = everytree(folder.path(), &["score", "t.everytree", "t.csv", "--device", device]);
@@ -381,7 +464,7 @@ fn a_gpu_that_is_not_there_is_named() {
     if Path::new("/dev/nvidiactl").exists() {
         return;
     }
-    for arguments in [&["fit", "t.csv"][..], &["score", "t.everytree", "t.csv"]] {
+    for arguments in [&["fit", "--family", "moat", "t.csv"][..], &["score", "t.everytree", "t.csv"]] {
         let missing = command(folder.path(), arguments).args(["--device", "cuda:1"]).output().unwrap();
         assert!(!missing.status.success());
         let words = String::from_utf8_lossy(&missing.stderr);

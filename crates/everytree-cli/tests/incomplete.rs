@@ -26,7 +26,7 @@ fn model() -> tempfile::TempDir {
     let without_names: String =
         table(400).lines().map(|line| line.split_once(',').unwrap().1.to_owned() + "\n").collect();
     fs::write(folder.path().join("t.csv"), without_names).unwrap();
-    text(&everytree(folder.path(), &["fit", "t.csv", "--quiet", "--epochs", "5"]));
+    text(&everytree(folder.path(), &["fit", "--family", "moat", "t.csv", "--quiet", "--epochs", "5"]));
     folder
 }
 
@@ -189,7 +189,10 @@ fn parquet_goes_out_and_comes_back() {
         whole.push(output);
     }
     assert_eq!(whole[0], whole[1]);
-    let again = json(&everytree(folder.path(), &["fit", "w.parquet", "--epochs", "1", "--json", "--quiet"]));
+    let again = json(&everytree(
+        folder.path(),
+        &["fit", "--family", "moat", "w.parquet", "--epochs", "1", "--json", "--quiet"],
+    ));
     assert_eq!(again["rows"].as_u64().unwrap() + again["valid_rows"].as_u64().unwrap(), 300);
 }
 
@@ -203,7 +206,7 @@ fn bins_are_filled_and_read_again() {
         lines += &format!("{age},{}\n", if age > 120 { "yes" } else { "no" });
     }
     fs::write(folder.path().join("t.csv"), lines).unwrap();
-    text(&everytree(folder.path(), &["fit", "t.csv", "--quiet", "--epochs", "2"]));
+    text(&everytree(folder.path(), &["fit", "--family", "moat", "t.csv", "--quiet", "--epochs", "2"]));
     for out in ["s.csv", "s.parquet", "s.tsv", "s.csv.gz"] {
         text(&everytree(folder.path(), &["sample", "t.everytree", "-n", "50", "--out", out]));
         let scored = text(&everytree(folder.path(), &["score", "t.everytree", out]));
@@ -277,7 +280,10 @@ fn edges_are_those_of_a_tree() {
 #[test]
 fn figures_about_a_model_agree_with_each_other() {
     let folder = model();
-    text(&everytree(folder.path(), &["fit", "t.csv", "--quiet", "--epochs", "1", "--out", "u.everytree"]));
+    text(&everytree(
+        folder.path(),
+        &["fit", "--family", "moat", "t.csv", "--quiet", "--epochs", "1", "--out", "u.everytree"],
+    ));
     let figure = |arguments: &[&str], name: &str| -> f64 {
         let answer =
             json(&everytree(folder.path(), &[&["info", "t.everytree"], arguments, &["--json"]].concat()));

@@ -25,7 +25,7 @@ fn words(output: &Output) -> String {
 fn what_would_not_fit_is_refused_with_what_it_needs() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path(), 6, 60);
-    let fit = ["fit", "t.csv", "--epochs", "1", "--quiet", "--out", "m.everytree"];
+    let fit = ["fit", "--family", "moat", "t.csv", "--epochs", "1", "--quiet", "--out", "m.everytree"];
     let refused = everytree(folder.path(), &[&fit[..], &["--memory", "12MB"]].concat());
     assert_eq!(refused.status.code(), Some(2));
     assert!(words(&refused).contains("would take about"), "{}", words(&refused));
@@ -57,7 +57,7 @@ fn a_limit_does_not_change_the_model() {
     let folder = tempfile::tempdir().unwrap();
     table(folder.path(), 4, 5);
     for (name, more) in [("a", &[][..]), ("b", &["--memory", "300MB"])] {
-        let fit = ["fit", "t.csv", "--epochs", "2", "--quiet", "--out", name];
+        let fit = ["fit", "--family", "moat", "t.csv", "--epochs", "2", "--quiet", "--out", name];
         assert_eq!(everytree(folder.path(), &[&fit[..], more].concat()).status.code(), Some(0));
     }
     let read = |name: &str| fs::read(folder.path().join(name)).unwrap();

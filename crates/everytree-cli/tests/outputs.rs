@@ -12,7 +12,10 @@ fn folder() -> tempfile::TempDir {
     let path = folder.path();
     fs::write(path.join("d.csv"), format!("a,b\n{}", "x,1\ny,2\n,1\n".repeat(20))).unwrap();
     fs::write(path.join("blocks"), "a,b\n").unwrap();
-    text(&everytree(path, &["fit", "d.csv", "--epochs", "2", "--out", "m", "--checkpoint", "c"]));
+    text(&everytree(
+        path,
+        &["fit", "--family", "moat", "d.csv", "--epochs", "2", "--out", "m", "--checkpoint", "c"],
+    ));
     folder
 }
 
@@ -40,14 +43,17 @@ fn what_is_read_is_not_overwritten() {
     fs::hard_link(path.join("d.csv"), path.join("soft.csv")).unwrap();
     let before = contents(path);
     let refused: &[(&[&str], &str)] = &[
-        (&["fit", "d.csv", "--out", "d.csv"], "--out d.csv: this is the table d.csv; it would be lost"),
+        (
+            &["fit", "--family", "moat", "d.csv", "--out", "d.csv"],
+            "--out d.csv: this is the table d.csv; it would be lost",
+        ),
         (&["fit", "d.csv", "--out", "./hard.csv"], "--out ./hard.csv: this is the table d.csv"),
         (&["fit", "d.csv", "--checkpoint", "soft.csv"], "--checkpoint soft.csv: this is the table d.csv"),
         (&["fit", "hard.csv", "--valid", "d.csv", "--out", "d.csv"], "--out d.csv: this is the table"),
         (&["fit", "d.csv", "--blocks", "blocks", "--out", "blocks"], "this is the file of blocks blocks"),
         (&["fit", "d.csv", "--resume", "c", "--out", "c"], "--out c: this is the checkpoint c"),
         (
-            &["fit", "d.csv", "--checkpoint", "new", "--out", "./new"],
+            &["fit", "--family", "moat", "d.csv", "--checkpoint", "new", "--out", "./new"],
             "--checkpoint new: --out goes to the same file",
         ),
         (&["score", "m", "d.csv", "--out", "d.csv"], "--out d.csv: this is the table d.csv"),
@@ -57,7 +63,7 @@ fn what_is_read_is_not_overwritten() {
         (&["impute", "m", "d.csv", "--out", "hard.csv"], "--out hard.csv: this is the table d.csv"),
         (&["compare", "d.csv", "--html", "soft.csv"], "--html soft.csv: this is the table d.csv"),
         (
-            &["fit", "d.csv", "--checkpoint", "no/such/c"],
+            &["fit", "--family", "moat", "d.csv", "--checkpoint", "no/such/c"],
             "--checkpoint no/such/c: there is no folder no/such",
         ),
     ];
@@ -79,7 +85,7 @@ fn permissions_of_what_is_replaced_stay() {
     let folder = folder();
     let model = folder.path().join("m");
     fs::set_permissions(&model, fs::Permissions::from_mode(0o640)).unwrap();
-    text(&everytree(folder.path(), &["fit", "d.csv", "--epochs", "1", "--out", "m"]));
+    text(&everytree(folder.path(), &["fit", "--family", "moat", "d.csv", "--epochs", "1", "--out", "m"]));
     assert_eq!(fs::metadata(&model).unwrap().permissions().mode() & 0o777, 0o640);
 }
 
@@ -110,7 +116,8 @@ fn scores_are_written_as_their_name_says() {
     assert!(read("s.csv.gz").starts_with(&[0x1f, 0x8b]) && read("s.parquet").starts_with(b"PAR1"));
     // As tables again: the same numbers.
     let inspect = |name: &str| {
-        let fit = ["fit", name, "--epochs", "1", "--out", "of", "--bins", "row=2", "--json"];
+        let fit =
+            ["fit", "--family", "moat", name, "--epochs", "1", "--out", "of", "--bins", "row=2", "--json"];
         let fit: serde_json::Value = serde_json::from_str(&text(&everytree(path, &fit))).unwrap();
         fit["valid_ll"].clone()
     };
@@ -126,7 +133,10 @@ fn escapes_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     let rows = "\u{1b}[31mred,1\nblue,2\n".repeat(20);
     fs::write(folder.path().join("d.csv"), format!("a,b\n{rows}")).unwrap();
-    text(&everytree(folder.path(), &["fit", "d.csv", "--epochs", "1", "--out", "m", "--quiet"]));
+    text(&everytree(
+        folder.path(),
+        &["fit", "--family", "moat", "d.csv", "--epochs", "1", "--out", "m", "--quiet"],
+    ));
     for arguments in
         [&["inspect", "m"][..], &["query", "m"], &["map", "m"], &["query", "m", "--given", "a=x"]]
     {
@@ -144,7 +154,8 @@ fn a_pipe_that_would_be_read_twice_is_refused() {
     assert!(
         std::process::Command::new("mkfifo").arg(folder.path().join("p.csv")).status().unwrap().success()
     );
-    for arguments in [&["impute", "m", "p.csv", "--out", "w.csv"][..], &["fit", "p.csv"]] {
+    for arguments in [&["impute", "m", "p.csv", "--out", "w.csv"][..], &["fit", "--family", "moat", "p.csv"]]
+    {
         let output = everytree(folder.path(), arguments);
         assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains("it is read twice here"), "{arguments:?}");

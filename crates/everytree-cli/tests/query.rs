@@ -14,7 +14,11 @@ fn model() -> tempfile::TempDir {
         text += &format!("{},{mood},{umbrella}\n", if rain { "rain" } else { "dry" });
     }
     std::fs::write(folder.path().join("t.csv"), text).unwrap();
-    assert!(everytree(folder.path(), &["fit", "t.csv", "--quiet", "--epochs", "5"]).status.success());
+    assert!(
+        everytree(folder.path(), &["fit", "--family", "moat", "t.csv", "--quiet", "--epochs", "5"])
+            .status
+            .success()
+    );
     folder
 }
 

@@ -48,7 +48,7 @@ fn columns_are_left_out_and_remembered() {
     let folder = folder(&[("t.csv", &people(300))]);
     let folder = folder.path();
     // The error names ways that work.
-    let error = refused(folder, &["fit", "t.csv", "--epochs", "1"]);
+    let error = refused(folder, &["fit", "--family", "moat", "t.csv", "--epochs", "1"]);
     assert!(error.contains("--drop id") && error.contains("--other 63"), "{error}");
     let fit = ["fit", "t.csv", "--epochs", "2", "--family", "chow-liu"];
     let said = everytree(folder, &[&fit[..], &["--id", "id", "--drop", "note", "--other", "2"]].concat());

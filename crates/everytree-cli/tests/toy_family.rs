@@ -48,6 +48,6 @@ fn a_family_is_a_file_and_an_entry_in_a_list() {
         assert!(everytree(folder, command).status.success(), "{command:?}");
     }
     // It is for tests: no list shows it.
-    let help = everytree(folder, &["fit", "--help"]);
+    let help = everytree(folder, &["fit", "--family", "moat", "--help"]);
     assert!(!String::from_utf8_lossy(&help.stdout).contains("toy"));
 }

@@ -22,7 +22,7 @@ use everytree_core::data::{Schema, States, Variable};
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("age", cells("20", "30"))])?;
-/// # let model = Fit::new().epochs(1).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(1).run(&data)?;
 /// use everytree::Condition;
 ///
 /// let (column, condition) = Condition::parse(model.schema(), "age in 15..25")?;

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let surprisal = model.scoring().surprisal(&data)?;
 /// let oddest = (0..40).max_by(|a, b| surprisal.rows[*a].total_cmp(&surprisal.rows[*b]));
 /// assert!(oddest.is_some());
@@ -38,7 +38,7 @@ impl Scoring<'_> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().run(&data)?;
+    /// # let model = Fit::new().family("moat").run(&data)?;
     /// let p = model.scoring().conditional(&data, "cough")?; // in the order of the labels: no, yes
     /// assert!(p[0][1].value > 0.8 && p[1][1].value < 0.2);
     /// # Ok::<(), everytree::Error>(())
@@ -60,7 +60,7 @@ impl Scoring<'_> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
     /// let mut sure = 0;
     /// model.scoring().conditional_stream(&data, "cough", &mut |p| {
     ///     sure += usize::from(p.iter().any(|p| p.value > 0.8));
@@ -124,7 +124,7 @@ impl Scoring<'_> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().run(&data)?;
+    /// # let model = Fit::new().family("moat").run(&data)?;
     /// let surprisal = model.scoring().surprisal(&data)?;
     /// assert!(surprisal.cells[0][1] < surprisal.rows[0]);
     /// # Ok::<(), everytree::Error>(())
@@ -146,7 +146,7 @@ impl Scoring<'_> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
     /// let mut most: f64 = 0.0;
     /// model.scoring().surprisal_stream(&data, &mut |row, _cells| {
     ///     most = most.max(row.value);

@@ -12,7 +12,7 @@ use everytree_core::spanning::Kind;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let edge = &model.edges()?[0];
 /// assert!(edge.probability > 0.9 && !edge.directed);
 /// # Ok::<(), everytree::Error>(())
@@ -56,7 +56,7 @@ impl Model {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
     /// let (names, matrices) = (model.variables(), model.edge_matrices()?);
     /// assert_eq!((names, matrices.len()), (vec!["smoker".to_owned(), "cough".to_owned()], model.components()));
     /// let p = model.edge_probabilities()?; // of all components together
@@ -127,7 +127,7 @@ impl Model {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("a", cells("x", "y")), ("b", cells("1", "2"))])?;
-    /// # let model = Fit::new().run(&data)?;
+    /// # let model = Fit::new().family("moat").run(&data)?;
     /// let edges = model.edges()?;
     /// assert_eq!((edges[0].from.as_str(), edges[0].to.as_str()), ("a", "b"));
     /// # Ok::<(), everytree::Error>(())
@@ -186,7 +186,7 @@ fn edges_of(model: &Model, probabilities: &[f64], weights: &[f64]) -> Vec<Edge> 
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let answer = model.query().no_targets().edges(true).run()?;
 /// assert_eq!(answer.edges.unwrap().edges[0].to, "cough");
 /// # Ok::<(), everytree::Error>(())

@@ -35,7 +35,7 @@ use thiserror::Error;
 /// # let path = folder.path().join("new.csv");
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let survey = everytree::Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = everytree::Fit::new().epochs(1).run(&survey)?;
+/// # let model = everytree::Fit::new().family("moat").epochs(1).run(&survey)?;
 /// std::fs::write(&path, "smoker,cough\nyes,no\nno,perhaps\n")?;
 /// let error = model.open(&path).unwrap_err();
 /// assert_eq!((error.row(), error.column(), error.value()), (Some(1), Some("cough"), Some("perhaps"))); // from 0

@@ -51,7 +51,7 @@ pub(crate) fn state_of(schema: &Schema, variable: usize, value: Option<&str>) ->
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("age", cells("20", "30"))])?;
-/// # let model = Fit::new().epochs(1).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(1).run(&data)?;
 /// let evidence = model.evidence().given("smoker", "yes")?.given_any("age", ["20", "30"])?;
 /// assert_eq!(model.log_evidence(&evidence)?.standard_error, 0.0);
 /// # Ok::<(), everytree::Error>(())
@@ -64,7 +64,7 @@ pub(crate) fn state_of(schema: &Schema, variable: usize, value: Option<&str>) ->
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("survey.csv");
 /// # std::fs::write(&path, format!("smoker,age\n{}", "yes,20\n,30\n".repeat(20)))?;
-/// # let model = Fit::new().epochs(1).run(&Dataset::open(&path)?)?;
+/// # let model = Fit::new().family("moat").epochs(1).run(&Dataset::open(&path)?)?;
 /// let unknown = model.evidence().given_missing("smoker")?;
 /// assert!(unknown.is_given("smoker") && !unknown.is_given("age"));
 /// let either = model.evidence().given_values("smoker", [Some("yes"), None])?;
@@ -140,7 +140,7 @@ impl<'m> Evidence<'m> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("age", cells("20", "30"))])?;
-    /// # let model = Fit::new().epochs(1).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(1).run(&data)?;
     /// use everytree::Condition;
     /// let evidence = model.evidence().given_that("age", Condition::between(10.0, 25.0))?;
     /// let evidence = evidence.given_that("smoker", Condition::is_not("no"))?;
@@ -201,7 +201,7 @@ impl<'m> Evidence<'m> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("age", cells("20", "30"))])?;
-    /// # let model = Fit::new().epochs(1).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(1).run(&data)?;
     /// assert!(model.evidence().given_text("age>25")?.is_given("age"));
     /// # Ok::<(), everytree::Error>(())
     /// ```

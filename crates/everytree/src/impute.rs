@@ -21,7 +21,7 @@ const OPERATIONS: f64 = 3e8;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// use everytree::ImputeMethod;
 /// let incomplete = Dataset::from_columns([("smoker", vec![Some("no")]), ("cough", vec![None])])?;
 /// let drawn = model.imputation().method(ImputeMethod::Sample).seed(1).run(&incomplete)?;
@@ -47,7 +47,7 @@ pub enum ImputeMethod {
 /// # use everytree::{Dataset, Fit, ImputeMethod};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().run(&data)?;
+/// # let model = Fit::new().family("moat").run(&data)?;
 /// let incomplete = Dataset::from_columns([("smoker", vec![Some("no")]), ("cough", vec![None])])?;
 /// let cells = model.imputation().method(ImputeMethod::Map).probabilities(true).cells(&incomplete)?.cells;
 /// assert_eq!((cells[0].row, cells[0].variable, cells[0].state), (0, 1, 0));
@@ -65,7 +65,7 @@ pub enum ImputeMethod {
 /// # let path = folder.path().join("new.csv");
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(1).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(1).run(&data)?;
 /// std::fs::write(&path, "smoker;cough\nyes;\n;no\n")?;
 /// let (stop, done) = (AtomicBool::new(false), AtomicUsize::new(0));
 /// let on_row = |_: usize| _ = done.fetch_add(1, Ordering::Relaxed);
@@ -110,7 +110,7 @@ struct IncompleteRow {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let incomplete = Dataset::from_columns([("smoker", vec![Some("no")]), ("cough", vec![None])])?;
 /// let cell = model.imputation().cells(&incomplete)?.cells[0];
 /// assert_eq!(model.schema().variables[cell.variable].label(cell.state), "no");
@@ -135,7 +135,7 @@ pub struct ImputedCell {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let incomplete = Dataset::from_columns([("smoker", vec![Some("no"), None]), ("cough", vec![None, None])])?;
 /// let imputed = model.imputation().cells(&incomplete)?;
 /// assert_eq!((imputed.rows, imputed.incomplete_rows, imputed.cells.len()), (2, 2, 3));
@@ -224,7 +224,7 @@ impl<'a> Imputation<'a> {
     /// # use everytree::{Condition, Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
     /// let incomplete = Dataset::from_columns([("smoker", vec![Some("no")]), ("cough", vec![None])])?;
     /// let known = model.evidence().given_that("cough", Condition::is_not("no"))?;
     /// assert_eq!(model.imputation().evidence(known).run(&incomplete)?.label(0, 1).as_deref(), Some("yes"));

@@ -55,7 +55,7 @@ impl Model {
     /// # use everytree::{Dataset, Fit, Work};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
     /// assert!(model.memory_needed(Work::Answer) < 1_000_000_000);
     /// model.check_memory(Work::Answer)?;
     /// # Ok::<(), everytree::Error>(())

@@ -213,7 +213,7 @@ impl Model {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().run(&data)?;
+    /// # let model = Fit::new().family("moat").run(&data)?;
     /// let score = model.score(&data)?;
     /// assert!(score.mean > -2.0 * std::f64::consts::LN_2); // better than coins
     /// println!("{score}");
@@ -234,7 +234,7 @@ impl Model {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().run(&data)?;
+    /// # let model = Fit::new().family("moat").run(&data)?;
     /// let incomplete = Dataset::from_columns([("smoker", vec![Some("yes")]), ("cough", vec![None])])?;
     /// assert_eq!(model.impute(&incomplete)?.label(0, 1).as_deref(), Some("yes"));
     /// # Ok::<(), everytree::Error>(())
@@ -260,7 +260,7 @@ impl Model {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("a", cells("x", "y")), ("b", cells("1", "2"))])?;
-    /// # let model = Fit::new().run(&data)?;
+    /// # let model = Fit::new().family("moat").run(&data)?;
     /// assert!(model.entropy()?.value > 0.6);
     /// assert!(model.mutual_information("a", "b")?.value > 0.1);
     /// assert!(model.divergence(&model)?.value.abs() < 1e-9);
@@ -304,7 +304,7 @@ impl fmt::Display for Model {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let entropy = model.figures().tolerance(0.01).entropy()?;
 /// assert!(entropy.value < 2.0 * std::f64::consts::LN_2);
 /// # Ok::<(), everytree::Error>(())

@@ -17,7 +17,7 @@ const MOST_CELLS: usize = 1 << 26;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().run(&data)?;
+/// # let model = Fit::new().family("moat").run(&data)?;
 /// let best = model.most_probable(1).given("smoker", "yes")?.run()?;
 /// assert_eq!(best[0].labels(model.schema()), ["yes", "yes"]);
 /// assert!(best[0].proven);
@@ -30,7 +30,7 @@ const MOST_CELLS: usize = 1 << 26;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let rows = model.most_probable(2).trees(100).seed(1).missing_as_state(true).run()?;
 /// assert!(rows[0].log_p >= rows[1].log_p);
 /// # Ok::<(), everytree::Error>(())
@@ -60,7 +60,7 @@ with_evidence!(MostProbable);
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let row = &model.most_probable(1).run()?[0];
 /// assert!(row.proven && row.log_p > -1.0);
 /// # Ok::<(), everytree::Error>(())
@@ -114,7 +114,7 @@ impl<'m> MostProbable<'m> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
     /// let go_on = |done: f64| {
     ///     eprintln!("{:.0} %", 100.0 * done);
     ///     true

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().run(&data)?;
+/// # let model = Fit::new().family("moat").run(&data)?;
 /// let answer = model.query().given("smoker", "yes")?.target("cough")?.run()?;
 /// assert!(answer.probability("cough", "yes").unwrap() > 0.8);
 /// println!("{answer}");
@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// use everytree::Method;
 ///
 /// let answer = model
@@ -353,7 +353,7 @@ fn among(states: &[Estimate], first: usize, state: usize) -> Estimate {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let answer = model.query().given("smoker", "no")?.run()?;
 /// assert_eq!(answer.values.len(), 2); // both values of "cough"
 /// assert!(answer.log_evidence.value < 0.0);
@@ -388,7 +388,7 @@ pub struct Answer {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let answer = model.query().target("cough")?.run()?;
 /// assert_eq!((answer.values[0].variable.as_str(), answer.values[0].value.as_str()), ("cough", "no"));
 /// # Ok::<(), everytree::Error>(())
@@ -414,7 +414,7 @@ pub struct ValueAnswer {
 /// # use everytree::{Dataset, Fit, ReadOptions};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let query = model.query().given("smoker", "no")?;
 /// let mut answer = query.run()?;
 /// query.beside(&mut answer, &data, &ReadOptions::default().text()?)?;
@@ -437,7 +437,7 @@ pub struct Matching {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let answer = model.query().no_targets().edges(true).run()?;
 /// println!("{}", answer.edges.unwrap()); // a table
 /// # Ok::<(), everytree::Error>(())

@@ -18,7 +18,7 @@ const PORTION_CELLS: usize = 1 << 23;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().run(&data)?;
+/// # let model = Fit::new().family("moat").run(&data)?;
 /// let rows = model.sample(100).given("smoker", "yes")?.seed(1).run()?;
 /// assert_eq!(rows.rows(), 100);
 /// assert_eq!(rows.label(7, 0).as_deref(), Some("yes"));
@@ -56,7 +56,7 @@ impl<'m> Sample<'m> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
     /// let (rows, drawn) = model.sample(10).run_with_method()?;
     /// assert_eq!((rows.rows(), drawn), (10, everytree::Drawn::Exactly));
     /// # Ok::<(), everytree::Error>(())
@@ -81,7 +81,7 @@ impl<'m> Sample<'m> {
     /// # use everytree::{Dataset, Fit};
     /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-    /// # let model = Fit::new().epochs(2).run(&data)?;
+    /// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
     /// let mut rows = 0;
     /// model.sample(200_000).for_each_portion(|portion| {
     ///     rows += portion.rows();

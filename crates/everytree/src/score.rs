@@ -28,7 +28,7 @@ const EVIDENCE_BYTES: usize = 1 << 24;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// use everytree::Unknown;
 /// let scoring = model.scoring().unknown(Unknown::Unobserved);
 /// assert_eq!(scoring.run(&data)?.log_likelihoods.len(), 40);
@@ -65,7 +65,7 @@ impl Unknown {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().run(&data)?;
+/// # let model = Fit::new().family("moat").run(&data)?;
 /// let mut worst = f64::INFINITY;
 /// model.scoring().seed(1).stream(&data, &mut |score| {
 ///     worst = worst.min(score.value);
@@ -81,7 +81,7 @@ impl Unknown {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// use everytree::{DeviceChoice, ReadOptions, Unknown};
 /// use std::sync::atomic::AtomicBool;
 ///
@@ -129,7 +129,7 @@ impl fmt::Debug for Scoring<'_> {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let score = model.score(&data)?;
 /// assert_eq!(score.log_likelihoods.len(), 40);
 /// assert!(score.to_string().ends_with("nats a row"));
@@ -158,7 +158,7 @@ impl fmt::Display for Score {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
 /// let streamed = model.scoring().stream(&data, &mut |_| Ok(()))?;
 /// assert_eq!((streamed.rows, streamed.incomplete), (40, 0));
 /// # Ok::<(), everytree::Error>(())
@@ -349,7 +349,7 @@ impl<'a> Scoring<'a> {
     /// # use everytree::{Fit, ReadOptions};
     /// std::fs::write(&path, format!("id,smoker,cough\n{}", "p1,yes,yes\np2,no,no\n".repeat(20)))?;
     /// let survey = ReadOptions::default().id("id").open(&path)?;
-    /// let model = Fit::new().epochs(1).run(&survey)?;
+    /// let model = Fit::new().family("moat").epochs(1).run(&survey)?;
     /// let mut last = String::new();
     /// model.scoring().stream_with_ids(path.as_path(), &mut |ids, _score| {
     ///     last = ids[0].clone();

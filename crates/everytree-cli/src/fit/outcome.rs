@@ -57,7 +57,7 @@ fn object(fitted: &Fitted, out: &Path) -> Value {
         let candidate = |tried: &CandidateReport| {
             json!({
                 "family": tried.family, "components": tried.components, "hidden": tried.hidden,
-                "grouping": tried.grouping, "prior": tried.prior, "valid_ll": tried.valid_ll,
+                "blocks": tried.blocks, "grouping": tried.grouping, "prior": tried.prior, "valid_ll": tried.valid_ll,
                 "given_up": tried.given_up, "weight": tried.weight, "epochs": tried.epochs, "work": tried.work,
             })
         };
@@ -168,15 +168,15 @@ const SHOWN: usize = 5;
 
 /// A candidate in words.
 fn candidate(tried: &CandidateReport) -> String {
-    let mut words = tried.family.to_owned();
+    let mut words = tried.title.to_owned();
     if tried.components > 1 {
         words += &format!(", {}", plural(tried.components, "component"));
     }
     if let Some(count) = tried.hidden {
         words += &format!(", {}", plural(count, "hidden state"));
     }
-    if tried.grouping > 0 {
-        words += ", columns in blocks";
+    if let Some(count) = tried.blocks {
+        words += &format!(", {}", plural(count, "block"));
     }
     if tried.prior != 1.0 {
         words += &format!(", prior of {} rows", tried.prior);

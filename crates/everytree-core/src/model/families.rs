@@ -23,7 +23,7 @@ families! {
 
 /// A name that no preset has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no family {name:?}; there are {}", Family::listed().map(|(_, preset)| preset.name).collect::<Vec<_>>().join(", "))]
+#[error("there is no family {name:?}; there are auto, {}", Family::listed().map(|(_, preset)| preset.name).collect::<Vec<_>>().join(", "))]
 pub struct UnknownFamily {
     /// The name.
     pub name: String,

@@ -2,22 +2,24 @@
 
 >>> import everytree
 >>> table = {"smoker": ["yes", "no"] * 50, "cough": ["yes", "no"] * 45 + ["no", "yes"] * 5}
->>> model = everytree.MixtureOfAllTrees().fit(table)
+>>> model = everytree.fit(table, effort="quick")
 >>> model.score_samples(table).shape
 (100,)
 """
 
-from ._classifier import MixtureOfAllTreesClassifier
+from ._classifier import Classifier, MixtureOfAllTreesClassifier
 from ._conditions import Condition, above, below, between, isin, isnot, likelihood
 from ._core import __version__
 from ._errors import ImpossibleEvidence, InternalError, UnknownColumn
 from ._estimators import (
     ChowLiuTree,
+    DensityEstimator,
     HiddenChowLiuTree,
     IndependentColumns,
     MixtureOfAllTrees,
     MixtureOfTrees,
     families,
+    fit,
     load,
     memory_limit,
     set_memory_limit,
@@ -27,7 +29,9 @@ from ._results import Answer, LogProb, MostProbable, Query, Surprisal
 __all__ = [
     "Answer",
     "ChowLiuTree",
+    "Classifier",
     "Condition",
+    "DensityEstimator",
     "HiddenChowLiuTree",
     "ImpossibleEvidence",
     "IndependentColumns",
@@ -45,6 +49,7 @@ __all__ = [
     "below",
     "between",
     "families",
+    "fit",
     "isin",
     "isnot",
     "likelihood",

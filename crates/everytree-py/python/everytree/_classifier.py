@@ -10,10 +10,11 @@ import numpy as np
 
 from . import _frames
 from ._errors import not_fitted
-from ._estimators import MixtureOfAllTrees
+from ._density import Density
+from ._estimators import DensityEstimator, MixtureOfAllTrees
 from ._parameters import Parameters, keep, weights_of
 
-__all__ = ["MixtureOfAllTreesClassifier"]
+__all__ = ["Classifier", "MixtureOfAllTreesClassifier"]
 
 
 class MixtureOfAllTreesClassifier(Parameters):
@@ -85,6 +86,8 @@ class MixtureOfAllTreesClassifier(Parameters):
         keep(self, locals())
 
     max_states: int
+    #: What the joint distribution of features and label is.
+    _joint: type[Density] = MixtureOfAllTrees
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, valid: Any = None, callbacks: Any = None) -> Self:
         """Learns the joint distribution of features and label; ``valid`` is a pair of features and labels."""
@@ -119,7 +122,7 @@ class MixtureOfAllTreesClassifier(Parameters):
         if told["columns"] is not None:
             several = [told["columns"]] if isinstance(told["columns"], str) else list(told["columns"])
             told["columns"] = [*several, name]
-        joint = MixtureOfAllTrees(**told)
+        joint = self._joint(**told)
         checked = None
         if valid is not None:
             features, others = valid
@@ -129,7 +132,7 @@ class MixtureOfAllTreesClassifier(Parameters):
         self._become(joint, name, classes)
         return self
 
-    def _become(self, joint: MixtureOfAllTrees, name: str, classes: np.ndarray) -> None:
+    def _become(self, joint: Density, name: str, classes: np.ndarray) -> None:
         states = [value for value in joint.states_[name] if value is not None]
         if len(states) != len(classes):
             raise ValueError(f"labels among na={joint.na} stand for missing cells")
@@ -151,7 +154,7 @@ class MixtureOfAllTreesClassifier(Parameters):
     @classmethod
     def load(cls, path: str | os.PathLike[str], label: str = "label") -> Self:
         """A classifier for a column of the model in a file."""
-        joint = MixtureOfAllTrees.load(path)
+        joint = cls._joint.load(path)
         states = [value for value in joint.states_[joint._values[joint._place(label)].name] if value is not None]
         classifier = cls()
         classifier._become(joint, label, np.array(states))
@@ -202,6 +205,52 @@ class MixtureOfAllTreesClassifier(Parameters):
             regressor_tags=None,
             input_tags=InputTags(allow_nan=True, string=True, categorical=True),
         )
+
+
+class Classifier(MixtureOfAllTreesClassifier):
+    """A classifier out of the best joint distribution of features and label that was found.
+
+    Parameters
+    ----------
+    Those of :class:`DensityEstimator`. Attributes are those of :class:`MixtureOfAllTreesClassifier`.
+
+    Examples
+    --------
+    >>> import everytree
+    >>> features = {"a": [0, 1] * 60, "b": [0, 0, 1, 1] * 30}
+    >>> label = ["no", "no", "no", "yes"] * 30
+    >>> model = everytree.Classifier(effort="quick").fit(features, label)
+    >>> model.predict({"a": [0, 1], "b": [0, 1]}).tolist()
+    ['no', 'yes']
+    """
+
+    _joint = DensityEstimator
+
+    def __init__(
+        self,
+        effort: str = "normal",
+        *,
+        folds: int | None = None,
+        precision: str = "f32",
+        holdout: float = 0.1,
+        refit: bool | None = None,
+        max_states: int = 64,
+        bins: Any = None,
+        missing: str = "category",
+        na: Any = None,
+        columns: Any = None,
+        drop: Any = None,
+        id: Any = None,
+        other: Any = None,
+        blocks: Any = None,
+        block_states: Any = None,
+        timeout: float | None = None,
+        threads: int | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        keep(self, locals())
 
 
 def _labels(y: Any, rows: int) -> np.ndarray:

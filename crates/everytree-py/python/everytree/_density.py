@@ -79,7 +79,7 @@ class Density(Parameters, Inference):
 
     # Parameters that every one of them has.
     holdout: float
-    refit: bool
+    refit: bool | None
     max_states: int
     bins: Any
     missing: str
@@ -215,7 +215,7 @@ class Density(Parameters, Inference):
             "holdout": number("holdout", self.holdout),
             "blocks": jsonable(blocks),
             "block_states": [whole("block_states", most) for most in self.block_states or []],
-            "refit": bool(self.refit),
+            "refit": None if self.refit is None else bool(self.refit),
             "timeout": None if self.timeout is None else min(float(self.timeout), 1e9),
             "device": str(self.device),
         }
@@ -264,7 +264,7 @@ class Density(Parameters, Inference):
         self.hidden_states_ = about["hidden"]
         self.n_parameters_ = about["parameters"]
         self.blocks_ = list(about["blocks"])
-        self._edge_probabilities = None
+        self._edge_probabilities: np.ndarray | None = None
         results = about["provenance"].get("results") or {}
         self.history_ = list(results.get("history") or [])
         self.best_epoch_ = results.get("best_epoch")
@@ -276,12 +276,15 @@ class Density(Parameters, Inference):
     @property
     def edge_probabilities_(self) -> np.ndarray:
         """How probable every edge is: computed when it is first asked for, because of a large model it takes memory."""
-        if not hasattr(self, "_model"):
+        model = getattr(self, "_model", None)
+        if model is None:
             raise AttributeError("edge_probabilities_: the estimator is not fitted yet")
-        if self._edge_probabilities is None:
+        known: np.ndarray | None = self._edge_probabilities
+        if known is None:
             side = len(self.blocks_)
-            self._edge_probabilities = np.frombuffer(self._model.edge_probabilities()).reshape(side, side)
-        return self._edge_probabilities
+            known = np.frombuffer(model.edge_probabilities()).reshape(side, side)
+            self._edge_probabilities = known
+        return known
 
     @property
     def edges_(self) -> list[tuple[str, str, float]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _core
 from ._density import OPTIONS, Density
-from ._parameters import keep
+from ._parameters import keep, whole
 
 _COMMON = """
     holdout : float, default 0.1
@@ -142,6 +142,69 @@ class MixtureOfAllTrees(Density):
         if told["family"] == "mixture-of-trees" and told["components"] == 1:
             # One tree is chow-liu; a mixture is as large as pays.
             options["components"] = None
+        return options
+
+
+class DensityEstimator(Density):
+    """The best distribution over the rows of a discrete table that was found: a family, or an average of several.
+
+    Families, sizes, blocks and priors are tried within a budget of work and judged by rows held out; what is best learns once
+    more from all rows.
+
+    Parameters
+    ----------
+    effort : {"quick", "normal", "thorough"}, default "normal"
+        How much work the choice may be. Normal is about a minute on two cores for 20,000 rows of 100 columns, and several
+        seconds for small tables; quick is a sixth of it, thorough twenty times as much.
+    folds : int, optional
+        In how many folds all rows are held out, one after the other; 1: a fraction of them, once. Default: 5 below 5,000 rows.
+    precision : {"f32", "f64"}, default "f32"
+
+    Examples
+    --------
+    >>> import everytree
+    >>> table = {"smoker": ["yes", "no"] * 50, "cough": ["yes", "no"] * 45 + ["no", "yes"] * 5}
+    >>> model = everytree.DensityEstimator(effort="quick").fit(table)
+    >>> model.query(given={"smoker": "yes"}, targets=["cough"])["cough", "yes"] > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        effort: str = "normal",
+        *,
+        folds: int | None = None,
+        precision: str = "f32",
+        holdout: float = 0.1,
+        refit: bool | None = None,
+        max_states: int = 64,
+        bins: Any = None,
+        missing: str = "category",
+        na: Any = None,
+        columns: Any = None,
+        drop: Any = None,
+        id: Any = None,
+        other: Any = None,
+        blocks: Any = None,
+        block_states: Any = None,
+        timeout: float | None = None,
+        threads: int | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        keep(self, locals())
+
+    def _fit_options(self) -> dict[str, Any]:
+        told = self.get_params()
+        if told["effort"] not in ("quick", "normal", "thorough"):
+            raise ValueError(f"effort {told['effort']!r}: quick, normal or thorough")
+        options: dict[str, Any] = {"family": "auto", "effort": told["effort"], "precision": told["precision"]}
+        if told["folds"] is not None:
+            folds = whole("folds", told["folds"])
+            if folds < 1:
+                raise ValueError(f"folds {folds}: at least 1")
+            options["folds"] = folds
         return options
 
 
@@ -307,9 +370,20 @@ class HiddenChowLiuTree(Baseline):
         keep(self, locals())
 
 
-for _estimator in (MixtureOfAllTrees, IndependentColumns, ChowLiuTree, MixtureOfTrees, HiddenChowLiuTree):
+for _estimator in (DensityEstimator, MixtureOfAllTrees, IndependentColumns, ChowLiuTree, MixtureOfTrees, HiddenChowLiuTree):
     _before, _examples, _after = (_estimator.__doc__ or "").rstrip().partition("\n    Examples\n")
     _estimator.__doc__ = _before.rstrip() + _COMMON + _examples + _after
+
+
+def fit(table: Any, **parameters: Any) -> DensityEstimator:
+    """The best model of a table that was found: :class:`DensityEstimator` with these parameters, fitted.
+
+    >>> import everytree
+    >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
+    >>> everytree.fit(table, effort="quick").score_samples(table).shape
+    (100,)
+    """
+    return DensityEstimator(**parameters).fit(table)
 
 
 def load(path: str | os.PathLike[str]) -> MixtureOfAllTrees:

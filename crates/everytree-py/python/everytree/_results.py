@@ -100,7 +100,7 @@ def _shown(column: str, answers: list[Answer]) -> list[tuple[str, str, str]]:
     if len(answers) > SHOWN + 1:
         least = sorted((answer.probability for answer in answers), reverse=True)[SHOWN - 1]
         kept = [answer for answer in answers if answer.probability >= least][:SHOWN]
-    lines = []
+    lines: list[tuple[str, str, str]] = []
     for answer in kept:
         value = "(missing)" if answer.value is None else str(answer.value)
         error = f" ± {answer.standard_error:.4f}" if round(answer.standard_error, 4) > 0 else ""

@@ -43,10 +43,14 @@ const LEAST: f64 = 12.0;
 pub struct CandidateReport {
     /// The name of its family.
     pub family: &'static str,
+    /// The same in full.
+    pub title: &'static str,
     /// How many components it mixes.
     pub components: usize,
     /// States of its latent variables, if it has some.
     pub hidden: Option<usize>,
+    /// Blocks of columns, if some are modelled jointly.
+    pub blocks: Option<usize>,
     /// Which way to group the columns; 0: none.
     pub grouping: usize,
     /// Rows that say that columns are independent.
@@ -66,11 +70,13 @@ pub struct CandidateReport {
 impl CandidateReport {
     fn new(tried: &Tried, weight: f64) -> Self {
         let Candidate { start, components, hidden, grouping, .. } = &tried.candidate;
-        let has_hidden = tried.model.hidden().is_some();
+        let (has_hidden, blocks) = (tried.model.hidden().is_some(), tried.model.blocks());
         Self {
             family: start.family.name(*components),
+            title: tried.model.title(),
             components: *components,
             hidden: has_hidden.then_some(*hidden),
+            blocks: (!blocks.is_none()).then(|| blocks.blocks().len()),
             grouping: *grouping,
             prior: start.pseudocount,
             valid_ll: tried.valid,

@@ -30,6 +30,7 @@ use everytree_core::model::{Optimiser, Settings, footprint_of_rows};
 use monitor::{Keep, Monitor};
 use plan::Checked;
 use run::{How, Learned, best_epoch, facts_of, learn, refit};
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -88,7 +89,7 @@ use std::time::{Duration, Instant};
 /// assert_eq!(fit.resume(checkpoint).run_with(&train, &mut ())?.report.valid_ll, fitted.report.valid_ll);
 ///
 /// // Free matrices for the paper's family; latent variables; a tenth held out, and learned from in the end.
-/// Fit::new().pairs(Pairs::Sinkhorn).epochs(1).holdout(0.1).refit(true).run(&train)?;
+/// Fit::new().family("moat").pairs(Pairs::Sinkhorn).epochs(1).holdout(0.1).refit(true).run(&train)?;
 /// Fit::new().family("hclt").hidden_auto().epochs(1).run(&train)?; // or .hidden(4)
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -122,7 +123,7 @@ impl Fit {
     ///
     /// ```
     /// # let data = everytree::Dataset::from_columns([("a", vec![Some("x"), Some("y")]), ("b", vec![Some("1"), Some("2")])])?;
-    /// assert_eq!(everytree::Fit::new().groupings(&data)?, [Vec::<Vec<usize>>::new()]);
+    /// assert_eq!(everytree::Fit::new().family("moat").groupings(&data)?, [Vec::<Vec<usize>>::new()]);
     /// # Ok::<(), everytree::Error>(())
     /// ```
     pub fn groupings(&self, train: &Dataset) -> Result<Vec<Vec<Vec<usize>>>> {
@@ -148,8 +149,16 @@ impl Fit {
         if chooses {
             return self.choose(train, observer);
         }
-        let checked = Checked::new(&self.options)?;
         let resumed = self.resume.as_deref();
+        let options = match resumed {
+            // What is gone on with says itself what it is.
+            Some(checkpoint) => {
+                let family = checkpoint.search.plan.start.family.spec().presets[0].name.to_owned();
+                Cow::Owned(FitOptions { family, ..self.options.clone() })
+            }
+            None => Cow::Borrowed(&self.options),
+        };
+        let checked = Checked::new(&options)?;
         let seed = resumed.map_or(self.options.seed, |checkpoint| checkpoint.settings.seed);
         if train.columns() < 2 {
             return Err(Kind::OneColumn.into());

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 /// }
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("a", cells("x", "y")), ("b", cells("1", "2"))])?;
-/// let fitted = Fit::new().run_with(&data, &mut Three)?;
+/// let fitted = Fit::new().family("moat").run_with(&data, &mut Three)?;
 /// assert_eq!(fitted.report.epochs, 3);
 /// # Ok::<(), everytree::Error>(())
 /// ```

@@ -1,5 +1,6 @@
 //! What can be said about a fit.
 
+use super::auto::AUTO_FAMILY;
 use crate::device::DeviceChoice;
 use everytree_core::model::{AUTO, HowMany, Optimiser, Pairs};
 use serde::de::Error as _;
@@ -24,7 +25,7 @@ use serde::{Deserialize, Deserializer};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FitOptions {
-    /// Family of models, by the name of a preset.
+    /// Family of models, by the name of a preset; `auto`: the best of all, or an average of several.
     pub family: String,
     /// How many components are mixed.
     #[serde(deserialize_with = "how_many")]
@@ -82,7 +83,7 @@ pub struct FitOptions {
 impl Default for FitOptions {
     fn default() -> Self {
         Self {
-            family: "moat".to_owned(),
+            family: AUTO_FAMILY.to_owned(),
             components: None,
             hidden: None,
             blocks: BlockOptions::default(),

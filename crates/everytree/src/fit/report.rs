@@ -12,8 +12,8 @@ use everytree_core::model::Settings;
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
-/// let fitted = Fit::new().epochs(2).run_with(&data, &mut ())?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
+/// let fitted = Fit::new().family("moat").epochs(2).run_with(&data, &mut ())?;
 /// assert_eq!(fitted.report.stopped.as_str(), "done");
 /// # Ok::<(), everytree::Error>(())
 /// ```
@@ -51,8 +51,8 @@ impl Stopped {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
-/// let fitted = Fit::new().epochs(2).run_with(&data, &mut ())?;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
+/// let fitted = Fit::new().family("moat").epochs(2).run_with(&data, &mut ())?;
 /// assert!(fitted.failure.is_none());
 /// assert_eq!(fitted.model, model);
 /// # Ok::<(), everytree::Error>(())
@@ -76,8 +76,8 @@ pub struct Fitted {
 /// # use everytree::{Dataset, Fit};
 /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
 /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
-/// # let model = Fit::new().epochs(2).run(&data)?;
-/// let report = Fit::new().epochs(2).run_with(&data, &mut ())?.report;
+/// # let model = Fit::new().family("moat").epochs(2).run(&data)?;
+/// let report = Fit::new().family("moat").epochs(2).run_with(&data, &mut ())?.report;
 /// assert_eq!((report.epochs, report.train.rows, report.valid.rows), (2, 36, 4));
 /// assert!(report.train_ll > -1.0);
 /// # Ok::<(), everytree::Error>(())
