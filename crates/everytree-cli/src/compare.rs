@@ -49,12 +49,15 @@ fn exact(model: &Model) -> String {
 pub struct Compare {
     #[command(flatten)]
     sources: Sources,
-    /// Who takes part. Default: all.
-    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = FamilyParser { auto: false })]
+    /// Who takes part; auto: what `fit` chooses by itself. Default: all but that.
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', value_parser = FamilyParser { auto: true })]
     families: Vec<String>,
     /// Time for all fits together (90s, 10m, 2h).
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
     time: Duration,
+    /// Save the model that is best on the validation rows here.
+    #[arg(long, value_name = "MODEL")]
+    out: Option<PathBuf>,
     /// Write a page with the table and the learning curves here.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -124,10 +127,18 @@ struct Behind {
     first: bool,
 }
 
+impl Behind {
+    /// By so little that other rows might say otherwise?
+    fn is_near(&self) -> bool {
+        self.mean == 0.0 || -self.mean < 2.0 * self.standard_error
+    }
+}
+
 impl Compare {
     pub fn run(self) -> Result<Outcome> {
         use_threads(self.threads)?;
-        self.sources.files().output("--html", self.html.as_ref()).check()?;
+        let files = self.sources.files().output("--html", self.html.as_ref());
+        files.output("--out", self.out.as_ref()).check()?;
         let tables = self.sources.read(self.quiet, None)?;
         let note = |text: String| {
             if !self.quiet {
@@ -153,7 +164,7 @@ impl Compare {
                 left_out.push(LeftOut { family: family.clone(), why });
             };
             let fit = self.fit_of(family, &rows);
-            let looks_for_blocks = Family::preset(family)?.1.blocks;
+            let looks_for_blocks = Family::preset(family).is_ok_and(|(_, preset)| preset.blocks);
             if looks_for_blocks && fit.groupings(&rows.train)?.iter().all(Vec::is_empty) {
                 leave("no columns belong together".to_owned());
                 continue;
@@ -212,14 +223,33 @@ impl Compare {
             bail!("no family was done; {}", why.join("; "));
         }
         let behind = behind(&lines);
+        // Chosen by the rows that are for choosing, whatever test rows say.
+        let Some(winner) =
+            lines.iter().reduce(|best, next| if next.valid > best.valid { next } else { best })
+        else {
+            bail!("no family was done");
+        };
         let on = if rows.test.is_some() { "test" } else { "valid" };
         let mut out = crate::shown::out();
         if self.json {
-            writeln!(out, "{}", object(&rows, &lines, &behind, &left_out, on))?;
+            let mut object = object(&rows, &lines, &behind, &left_out, on);
+            object["winner"] = json!({"family": winner.family, "command": self.command(winner)});
+            writeln!(out, "{object}")?;
         } else {
             print(&mut out, &lines, &behind, on)?;
+            let near = near(&lines, &behind);
+            if !near.is_empty() {
+                writeln!(out, "within two standard errors of the best: {}", near.join(", "))?;
+            }
             for LeftOut { family, why } in &left_out {
                 writeln!(out, "left out: {family} ({why})")?;
+            }
+            writeln!(out, "\nbest on the validation rows:\n  {}", self.command(winner))?;
+        }
+        if let Some(path) = &self.out {
+            winner.model.save(path)?;
+            if !self.json {
+                writeln!(out, "saved {}", path.display())?;
             }
         }
         if let Some(html) = &self.html {
@@ -229,6 +259,28 @@ impl Compare {
             }
         }
         Ok(if progress.is_interrupted() { Outcome::Interrupted } else { Outcome::Done })
+    }
+
+    /// What learns such a model.
+    fn command(&self, line: &Line) -> String {
+        let mut command = format!("everytree fit {}", self.sources.train.display());
+        if let Some(valid) = &self.sources.valid {
+            command += &format!(" --valid {}", valid.display());
+        }
+        command += &format!(" --family {}", line.family);
+        if let [member] = &line.model.members()[..]
+            && line.family != "auto"
+        {
+            match member.hidden {
+                Some(states) => command += &format!(" --hidden {states}"),
+                None if member.components > 1 => command += &format!(" --components {}", member.components),
+                None => {}
+            }
+        }
+        if self.seed != 0 {
+            command += &format!(" --seed {}", self.seed);
+        }
+        command
     }
 
     /// The same fit as `everytree fit --family NAME`, on the CPU.
@@ -354,6 +406,12 @@ fn behind(lines: &[Line]) -> Vec<Behind> {
     all
 }
 
+/// Families that are behind the best by less than two standard errors.
+fn near(lines: &[Line], behind: &[Behind]) -> Vec<String> {
+    let both = lines.iter().zip(behind).filter(|(_, behind)| !behind.first && behind.is_near());
+    both.map(|(line, _)| line.family.clone()).collect()
+}
+
 /// How large it is: components, or hidden states.
 fn size(model: &Model) -> String {
     let members = model.members();
@@ -452,6 +510,7 @@ fn object(rows: &Rows, lines: &[Line], behind: &[Behind], left_out: &[LeftOut], 
                 "test_ll": line.test,
                 "difference": behind.mean,
                 "difference_standard_error": behind.standard_error,
+                "within_error": behind.is_near(),
                 "seconds": line.seconds,
                 "microseconds_per_row": line.microseconds,
                 "finished": line.ended == HowEnded::Done,
