@@ -27,6 +27,8 @@ pub struct Progress {
     standing: String,
     /// Was it said that members learn once more?
     refitting: bool,
+    /// Is what is learned laid beside others? Then the table says what there is to doubt.
+    is_one_of_several: bool,
 }
 
 /// The columns of a table, in words.
@@ -89,11 +91,17 @@ impl Progress {
             label: String::new(),
             standing: String::new(),
             refitting: false,
+            is_one_of_several: false,
         })
     }
 
-    /// Another fit, of this name.
+    /// Another fit of several, of this name.
     pub fn again(&mut self, name: &str) {
+        self.is_one_of_several = true;
+        self.relabel(name);
+    }
+
+    fn relabel(&mut self, name: &str) {
         self.label = format!("{name}: ");
         self.restart();
     }
@@ -135,11 +143,17 @@ impl Observer for Progress {
         self.bar.suspend(|| note!("everytree: warning: {}", spelled(warning, Spelling::Flags)));
     }
 
+    fn doubt(&mut self, doubt: &str) {
+        if !self.quiet && !self.is_one_of_several {
+            self.bar.suspend(|| note!("warning: {}", spelled(doubt, Spelling::Flags)));
+        }
+    }
+
     fn trying(&mut self, trying: &Trying<'_>) {
         let (fold, folds) = trying.fold;
         let of_folds = if folds > 1 { format!(" (fold {fold} of {folds})") } else { String::new() };
         let blocks = if trying.blocks { ", blocks" } else { "" };
-        self.again(&format!("{}{blocks}{of_folds}", trying.family));
+        self.relabel(&format!("{}{blocks}{of_folds}", trying.family));
         let leader = trying.leader.map_or(String::new(), |leader| {
             format!("  best so far {:.3} ({})", leader.valid_ll, leader.family)
         });

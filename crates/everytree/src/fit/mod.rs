@@ -3,6 +3,7 @@
 mod auto;
 mod blocks;
 mod builder;
+mod doubts;
 mod monitor;
 mod observer;
 mod options;
@@ -331,6 +332,10 @@ impl Fit {
             learning_seconds,
             seconds: begin.elapsed().as_secs_f64(),
         };
+        if failure.is_none() {
+            let doubts = doubts::of(&report).into_iter().chain(doubts::of_epochs(&report));
+            doubts.for_each(|doubt| observer.borrow_mut().doubt(&doubt));
+        }
         Ok(Fitted { model, report, failure, unfinished })
     }
 

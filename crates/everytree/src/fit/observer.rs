@@ -40,6 +40,11 @@ pub trait Observer {
         let _ = warning;
     }
 
+    /// Something that should make a reader of the figures careful, in one line.
+    fn doubt(&mut self, doubt: &str) {
+        self.note(&format!("warning: {doubt}"));
+    }
+
     /// Another candidate begins, or another fold of it, where the family is chosen.
     fn trying(&mut self, trying: &Trying<'_>) {
         let _ = trying;

@@ -2,7 +2,7 @@
 
 use super::super::monitor::Monitor;
 use super::super::run::{Learned, facts_of, refit_candidate};
-use super::super::{Fit, FitReport, Fitted, Stopped};
+use super::super::{Fit, FitReport, Fitted, Stopped, doubts};
 use super::search::Auto;
 use super::{CandidateReport, Rows};
 use crate::error::Kind;
@@ -142,6 +142,13 @@ impl Fit {
             learning_seconds,
             seconds: begin.elapsed().as_secs_f64(),
         };
+        let mut said = doubts::of(&report);
+        if report.gain.is_none() {
+            said.extend(
+                doubts::of_choice(tried, &folds.weights, &leader.log_p).filter(|_| !is_simple(leader)),
+            );
+        }
+        said.into_iter().for_each(|doubt| monitor.observer.borrow_mut().doubt(&doubt));
         Ok(Fitted { model, report, failure, unfinished: None })
     }
 }
@@ -168,6 +175,11 @@ fn refit(
         }
     }
     Ok(Some(std::mem::take(&mut auto.state.refitted)))
+}
+
+/// Is it what the counts say, with nothing learned?
+fn is_simple(tried: &Tried) -> bool {
+    tried.candidate.components == 1 && tried.candidate.start.is_counted()
 }
 
 /// Where there was no time for all folds of anything: what there is.
