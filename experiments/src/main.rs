@@ -5,6 +5,7 @@
 
 mod convergence;
 mod datasets;
+mod defaults;
 mod fits;
 mod fitted;
 mod init;
@@ -35,6 +36,7 @@ enum Command {
     Questions(questions::Questions),
     Init(init::Init),
     Scaling(scaling::Scaling),
+    Defaults(defaults::Defaults),
     Memory(memory::Memory),
     #[command(hide = true)]
     Peak(memory::Peak),
@@ -50,6 +52,7 @@ fn main() -> Result<()> {
         Command::Questions(command) => command.run(),
         Command::Init(command) => command.run(),
         Command::Scaling(command) => command.run(),
+        Command::Defaults(command) => command.run(),
         Command::Memory(command) => command.run(),
         Command::Peak(command) => command.run(),
     }

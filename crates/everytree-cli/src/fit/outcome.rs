@@ -53,6 +53,7 @@ fn object(fitted: &Fitted, out: &Path) -> Value {
         object["groupings"] = json!(report.groupings);
     }
     object["refit"] = json!(report.refit);
+    object["stopped"] = json!(report.stopped.as_str());
     if !report.candidates.is_empty() {
         let candidate = |tried: &CandidateReport| {
             json!({

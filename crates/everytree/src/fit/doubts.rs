@@ -15,7 +15,7 @@ pub(super) fn of(report: &FitReport) -> Vec<String> {
     let valid = if report.folds > 1 { report.train.rows } else { report.valid.rows };
     if valid < FEW_ROWS {
         let rows = plural(valid, "row");
-        doubts.push(format!("{rows} to validate with say little about which model is better"));
+        doubts.push(format!("{rows} to validate with: that tells little about which model is better"));
     }
     let gap = report.train_ll - report.valid_ll;
     // What has learned from the validation rows too cannot be told apart by them.
