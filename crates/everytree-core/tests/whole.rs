@@ -194,25 +194,33 @@ fn every_method_answers_in_columns() {
     }
 }
 
-/// Over many seeds, intervals cover as often as they say: the errors of components and of their weights are both in them.
+/// Over many seeds, intervals cover as often as they say: the errors of components and members and of their weights are all in them.
 #[test]
 fn intervals_cover_what_they_say() {
-    let model = model("directed", 3, true);
-    let asked = model.inference().unwrap();
-    let evidence = some_evidence(0);
-    let (rows, p) = by_force(&asked, &evidence);
-    let (expected, _) = posteriors(&rows, &p);
-    const SEEDS: usize = 200;
-    let mut covered = 0;
-    for seed in 0..SEEDS {
-        let effort =
-            Effort { trees: 2048, tolerance: None, seed: seed as u64, operations: 0.0, ..Effort::default() };
-        let found = asked.posterior(&evidence, Some(Method::Tilted), effort).unwrap();
-        let one = found.states[5][1];
-        covered += usize::from((one.value - expected[5][1]).abs() <= 1.96 * one.standard_error);
+    let [families, _, both] = &ensembles()[..] else { panic!("three ensembles") };
+    let ensemble = |(name, members): &(&str, Vec<Member>)| {
+        (format!("ensemble of {name}"), Model::ensemble(members.clone(), &[1.0, 2.0, 1.5]).unwrap())
+    };
+    for (name, model) in
+        [("mixture".to_owned(), model("directed", 3, true)), ensemble(families), ensemble(both)]
+    {
+        let asked = model.inference().unwrap();
+        let evidence = some_evidence(0);
+        let (rows, p) = by_force(&asked, &evidence);
+        let (expected, _) = posteriors(&rows, &p);
+        const SEEDS: usize = 200;
+        let mut covered = 0;
+        for seed in 0..SEEDS {
+            let seed = seed as u64;
+            let effort = Effort { trees: 2048, tolerance: None, seed, operations: 0.0, ..Effort::default() };
+            let found = asked.posterior(&evidence, Some(Method::Tilted), effort).unwrap();
+            let one = found.states[5][1];
+            assert!(one.standard_error > 0.0, "{name}");
+            covered += usize::from((one.value - expected[5][1]).abs() <= 1.96 * one.standard_error);
+        }
+        // 95 % of 200, five binomial standard deviations down; all of them at most but two.
+        assert!((174..=199).contains(&covered), "{name}: {covered}");
     }
-    // 95 % of 200, five binomial standard deviations down; all of them at most but two.
-    assert!((174..=199).contains(&covered), "{covered}");
 }
 
 /// The probability of evidence by completions, against enumeration: unbiased, and as far off as it says.

@@ -94,7 +94,10 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     pub fn open(source: Source<'_>, settings: &ReadSettings) -> Result<Self, ReadError> {
-        #[cfg_attr(not(feature = "parquet"), expect(clippy::infallible_destructuring_match, reason = "one of two"))]
+        #[cfg_attr(
+            not(feature = "parquet"),
+            expect(clippy::infallible_destructuring_match, reason = "one of two")
+        )]
         let path = match source {
             Source::File(path) => path,
             #[cfg(feature = "parquet")]

@@ -133,6 +133,15 @@ impl Sums {
         Estimate { value: mean, standard_error: spread.max(0.0).sqrt() / self.weight }
     }
 
+    /// The covariance of the mean of function i and the logarithm of the mean weight, by the delta method.
+    pub fn covariance(&self, i: usize) -> f64 {
+        if self.weight == 0.0 {
+            return 0.0;
+        }
+        let mean = self.first[i] / self.weight;
+        (self.cross[i] - mean * self.square) / (self.weight * self.weight)
+    }
+
     /// The logarithm of the mean weight.
     pub fn log_mean_weight(&self) -> Estimate {
         let draws = self.draws as f64;

@@ -57,6 +57,8 @@ impl<D: Density + ?Sized> Question<'_, D> {
         Ok(Expectation {
             method,
             means: found.estimates.iter().map(|mean| floor(*mean)).collect(),
+            // The evidence comes from other trees.
+            covariances: Vec::new(),
             log_evidence,
             effective: found.effective,
             trees: found.steps,

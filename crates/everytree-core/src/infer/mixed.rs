@@ -157,6 +157,8 @@ impl Mixed<'_> {
                     // One that could answer before keeps what it had if it cannot now.
                     if let Ok(better) = part.log_evidence(evidence, own, &|| Ok(None)) {
                         found.log_evidence = better;
+                        // Of other trees.
+                        found.covariances = Vec::new();
                     }
                 }
             }
@@ -316,19 +318,22 @@ pub(super) fn weigh(answers: Vec<(f64, Expectation)>) -> Expectation {
     let (logs, weights) = (logs_of(&answers), weights_of(&answers));
     let log_evidence = total(&logs);
     let functions = answers[0].1.means.len();
-    let means = (0..functions)
-        .map(|i| {
-            let value: f64 =
-                answers.iter().zip(&weights).map(|((_, found), weight)| weight * found.means[i].value).sum();
-            let square = |(((_, found), weight), log): ((&(f64, Expectation), &f64), &Estimate)| {
-                let own = weight * found.means[i].standard_error;
-                let share = weight * (found.means[i].value - value) * log.standard_error;
-                own * own + share * share
-            };
-            let squares: f64 = answers.iter().zip(&weights).zip(&logs).map(square).sum();
-            Estimate { value, standard_error: squares.sqrt() }
-        })
-        .collect();
+    let covariance_of = |found: &Expectation, i: usize| found.covariances.get(i).copied().unwrap_or(0.0);
+    // A mean moves with its own error and with that of its weight, which the same trees may have said.
+    let (mut means, mut covariances) = (Vec::with_capacity(functions), Vec::with_capacity(functions));
+    for i in 0..functions {
+        let value: f64 =
+            answers.iter().zip(&weights).map(|((_, found), weight)| weight * found.means[i].value).sum();
+        let (mut square, mut covariance) = (0.0, 0.0);
+        for (((_, found), weight), log) in answers.iter().zip(&weights).zip(&logs) {
+            let (off, both) = (found.means[i].value - value, covariance_of(found, i));
+            let (own, share) = (found.means[i].standard_error.powi(2), log.standard_error.powi(2));
+            square += weight * weight * (own + off * off * share + 2.0 * off * both).max(0.0);
+            covariance += weight * weight * (both + off * share);
+        }
+        means.push(Estimate { value, standard_error: square.sqrt() });
+        covariances.push(covariance);
+    }
     let worth: f64 =
         answers.iter().zip(&weights).map(|((_, found), weight)| weight * weight / found.effective).sum();
     // The method that had to be taken for whatever counts.
@@ -338,6 +343,7 @@ pub(super) fn weigh(answers: Vec<(f64, Expectation)>) -> Expectation {
     Expectation {
         method: method.unwrap_or(answers[0].1.method),
         means,
+        covariances,
         log_evidence,
         effective: if worth > 0.0 { 1.0 / worth } else { f64::INFINITY },
         trees: answers.iter().map(|(_, found)| found.trees).sum(),

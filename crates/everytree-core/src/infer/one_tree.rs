@@ -79,6 +79,7 @@ pub(super) fn means(
     Ok(Expectation {
         method: Method::Exact,
         means: values.into_iter().map(exact).collect(),
+        covariances: Vec::new(),
         log_evidence: exact(log_evidence),
         effective: f64::INFINITY,
         trees: 0,

@@ -39,6 +39,8 @@ pub struct EdgePosterior {
 pub(crate) struct Expectation {
     pub method: Method,
     pub means: Vec<Estimate>,
+    /// Of each mean with the logarithm of the evidence: the same trees say both. None: they have nothing to do with each other.
+    pub covariances: Vec<f64>,
     pub log_evidence: Estimate,
     pub effective: f64,
     pub trees: usize,
@@ -66,6 +68,9 @@ impl Expectation {
         };
         let values: Vec<f64> = self.means.iter().map(|parent| parent.value).collect();
         let (values, squares) = (without_directions(&values, n), without_directions(&errors(&self.means), n));
+        if !self.covariances.is_empty() {
+            self.covariances = without_directions(&self.covariances, n);
+        }
         self.set(&values, &squares);
     }
 
@@ -73,6 +78,9 @@ impl Expectation {
     pub fn over_columns(&mut self, blocks: &Blocks) {
         let values: Vec<f64> = self.means.iter().map(|edge| edge.value).collect();
         let errors: Vec<f64> = self.means.iter().map(|edge| edge.standard_error.powi(2)).collect();
+        if !self.covariances.is_empty() {
+            self.covariances = blocks.over_columns(&self.covariances, 0.0);
+        }
         self.set(&blocks.over_columns(&values, 1.0), &blocks.over_columns(&errors, 0.0));
     }
 

@@ -69,6 +69,7 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
                 return Ok(Expectation {
                     method,
                     means: means.into_iter().map(sure).collect(),
+                    covariances: Vec::new(),
                     log_evidence: sure(log_evidence),
                     effective: f64::INFINITY,
                     trees: 0,
@@ -95,6 +96,7 @@ impl<'a, D: Density + ?Sized> Question<'a, D> {
         Ok(Expectation {
             method,
             means: (0..sums.functions()).map(|i| self.at_least(sums.mean(i), sums.effective())).collect(),
+            covariances: (0..sums.functions()).map(|i| sums.covariance(i)).collect(),
             log_evidence: sums.log_mean_weight(),
             effective: sums.effective(),
             trees: sums.draws(),

@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from . import _frames
-from ._errors import not_fitted
 from ._density import Density
+from ._errors import not_fitted
 from ._estimators import DensityEstimator, MixtureOfAllTrees
 from ._parameters import Parameters, keep, weights_of
 
