@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 pub(super) const AUTO_FAMILY: &str = "auto";
 /// Cells of a table that take a minute, and what the least table takes, in seconds.
 const CELLS: f64 = 2e6;
-const MINUTE: f64 = 60.0;
+const MINUTE: f64 = 55.0;
 const LEAST: f64 = 12.0;
 
 /// A candidate that was tried, for people and machines.
@@ -150,7 +150,7 @@ pub(super) fn check(options: &FitOptions) -> Result<()> {
 /// Operations for a table of so many cells.
 fn budget(effort: Effort, rows: usize, columns: usize) -> f64 {
     let cells = rows as f64 * columns as f64 / CELLS;
-    let seconds = LEAST + MINUTE * if cells < 1.0 { cells } else { cells.powf(0.75) };
+    let seconds = LEAST + MINUTE * if cells < 1.0 { cells.sqrt() } else { cells.powf(0.75) };
     let times = match effort {
         Effort::Quick => 1.0 / 6.0,
         Effort::Normal => 1.0,

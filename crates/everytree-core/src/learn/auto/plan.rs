@@ -8,11 +8,14 @@ use crate::model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One candidate may take this share of what is left of the budget.
-const SHARE: f64 = 0.4;
+/// One candidate may take this share of what is left of the budget; and this, if it could not be learned at all otherwise.
+const SHARE: f64 = 0.2;
+const LARGE_SHARE: f64 = 0.5;
 /// Epochs, and steps of gradients, without which a candidate is not worth beginning.
 const LEAST_EPOCHS: usize = 6;
 const LEAST_STEPS: usize = 300;
+/// Series of a lower order than this are begun before any goes on.
+const FIRST: u32 = 5;
 /// A series goes on only if it would catch up with the best within so many gains like the last.
 const STEPS_TO_CATCH_UP: f64 = 3.0;
 
@@ -98,7 +101,7 @@ impl Portfolio {
         &self,
         tried: &[Tried],
         failed: &[Next],
-        fits: &dyn Fn(Candidate, f64) -> Option<Candidate>,
+        fits: &dyn Fn(Candidate, [f64; 2]) -> Option<Candidate>,
     ) -> Option<Next> {
         let left = self.left(tried);
         let best = tried.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
@@ -114,14 +117,20 @@ impl Portfolio {
                     continue;
                 }
                 let Some(candidate) = self.after(family, series, &own, tried, best) else { continue };
-                let Some(candidate) = fits(candidate, SHARE * left) else { continue };
+                let Some(candidate) = fits(candidate, [SHARE * left, LARGE_SHARE * left]) else { continue };
                 let reached = own.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
                 open.push((own.is_empty(), reached, series.order, Next { candidate, series: number }));
             }
         }
-        // What has not been begun comes first, in order; then what has come furthest.
-        open.sort_by(|a, b| b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2)));
-        open.into_iter().next().map(|(_, _, _, next)| next)
+        // The simplest of every family come first. Then by turns what has come furthest, and what has not been begun.
+        let first = open.iter().any(|(new, _, order, _)| *new && *order < FIRST);
+        let begin = first || tried.len() % 2 == 1;
+        let rank = |&(new, reached, order, _): &(bool, f64, u32, Next)| (new != begin, -reached, order);
+        let by = |a: &(bool, f64, u32, Next), b: &(bool, f64, u32, Next)| {
+            let (a, b) = (rank(a), rank(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2))
+        };
+        open.into_iter().min_by(by).map(|(_, _, _, next)| next)
     }
 
     /// The candidate after those of a series, if it is to go on.
@@ -215,9 +224,9 @@ fn prior_of(candidate: &Candidate) -> f64 {
     candidate.start.pseudocount
 }
 
-/// A candidate within an amount of work: with fewer epochs, if need be; nothing if hardly any would be left. It learns from so many
-/// rows.
-pub fn within(candidate: Candidate, work: Work, rows: usize, most: f64) -> Option<Candidate> {
+/// A candidate within an amount of work: with fewer epochs, if need be; with as few as make sense within a larger amount; nothing
+/// if that does not do. It learns from so many rows.
+pub fn within(candidate: Candidate, work: Work, rows: usize, [usual, most]: [f64; 2]) -> Option<Candidate> {
     if candidate.components == 1 && candidate.start.is_counted() {
         return (work.epochs(0) <= most).then_some(candidate);
     }
@@ -226,10 +235,12 @@ pub fn within(candidate: Candidate, work: Work, rows: usize, most: f64) -> Optio
         Optimiser::Adam => LEAST_EPOCHS.max(LEAST_STEPS.div_ceil(steps)),
         _ => LEAST_EPOCHS,
     };
-    let epochs = ((most - work.start) / work.epoch).floor();
-    if epochs < least.min(candidate.settings.epochs) as f64 {
+    let least = least.min(candidate.settings.epochs);
+    if work.epochs(least) > most {
         return None;
     }
-    let settings = Settings { epochs: candidate.settings.epochs.min(epochs as usize), ..candidate.settings };
+    let epochs = ((usual - work.start) / work.epoch).floor().max(0.0) as usize;
+    let settings =
+        Settings { epochs: candidate.settings.epochs.min(epochs.max(least)), ..candidate.settings };
     Some(Candidate { settings, ..candidate })
 }

@@ -143,9 +143,10 @@ impl<'a> Auto<'a> {
     fn next(&self) -> Option<Next> {
         let (train, valid) = &self.folds.pairs[0];
         let portfolio = &self.state.portfolio;
-        let fits = |candidate: Candidate, most: f64| {
+        let folds = self.folds.count() as f64;
+        let fits = |candidate: Candidate, shares: [f64; 2]| {
             let work = portfolio.work(&candidate, train, valid);
-            within(candidate, work, train.rows(), most / self.folds.count() as f64)
+            within(candidate, work, train.rows(), shares.map(|share| share / folds))
         };
         portfolio.next(&self.state.tried, &self.state.failed, &fits)
     }
