@@ -61,15 +61,16 @@ choices! {
 
 const EXAMPLES: &str = "Examples:\n\
 \x20 everytree fit data.csv\n\
+\x20 everytree fit data.csv --effort thorough\n\
 \x20 everytree fit train.csv --valid valid.csv --test test.csv --out model.everytree\n\
 \x20 everytree fit data.csv --checkpoint half.way --timeout 10m\n\
 \x20 everytree fit data.csv --resume half.way\n\
 \x20 everytree fit data.csv --family directed --components auto --blocks auto";
 
-/// Learn a model from a table: a mixture of all trees, or one of the baselines.
+/// Learn a model from a table: the best of several families that was found, or an average, or the family you ask for.
 ///
-/// Every column is taken as discrete; see `--max-states`, `--bins` and `--missing`. The epoch that is best on the
-/// validation rows is what is saved. Log-likelihoods are means over rows, in nats, evaluated in f64.
+/// Every column is taken as discrete; see `--max-states`, `--bins` and `--missing`. Candidates, sizes and epochs are judged by rows
+/// that were not learned from. Log-likelihoods are means over rows, in nats, evaluated in f64.
 #[derive(Args)]
 #[command(
     after_help = EXAMPLES,
@@ -95,7 +96,7 @@ pub struct Fit {
     /// Where the model goes. Default: the stem of TRAIN plus .everytree, in the current folder.
     #[arg(long, value_name = "MODEL")]
     out: Option<PathBuf>,
-    /// Family of models.
+    /// Family of models. Options of learning, such as --components and --epochs, go with one.
     #[arg(long, default_value = "auto", value_name = "FAMILY", value_parser = FamilyParser { auto: true })]
     family: String,
     /// How many models are mixed; auto: 1, 2, 4 … as long as validation gets better. Default: as the family has it, below.
