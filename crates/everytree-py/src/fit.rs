@@ -29,6 +29,7 @@ struct Reporter<'a> {
     last: Instant,
     refit: bool,
     notes: Vec<String>,
+    doubts: Vec<String>,
 }
 
 impl Reporter<'_> {
@@ -54,6 +55,10 @@ impl Reporter<'_> {
 impl Observer for Reporter<'_> {
     fn note(&mut self, note: &str) {
         self.notes.push(spelled(note, Spelling::Keywords));
+    }
+
+    fn doubt(&mut self, doubt: &str) {
+        self.doubts.push(spelled(doubt, Spelling::Keywords));
     }
 
     fn warning(&mut self, warning: &str) {
@@ -90,7 +95,10 @@ impl Observer for Reporter<'_> {
     }
 }
 
-/// Learns a model. `on_event` hears events as JSON, and returns whether to go on. Returns the model, notes, and how it ended:
+/// What a fit comes back with: the model, notes, what should make one careful, and how it ended.
+type Learned = (Model, Vec<String>, Vec<String>, &'static str);
+
+/// Learns a model. `on_event` hears events as JSON, and returns whether to go on. How it ended:
 /// `done`, `patience`, `timeout`, `stopped`, `failed` or `interrupted`.
 #[pyfunction]
 pub fn fit(
@@ -101,7 +109,7 @@ pub fn fit(
     named: bool,
     options: &str,
     on_event: Option<Py<PyAny>>,
-) -> PyResult<(Model, Vec<String>, &'static str)> {
+) -> PyResult<Learned> {
     guarded(|| {
         let train = Frame { named, ..frame(train, "X")? };
         let valid = valid.map(|valid| frame(valid, "valid")).transpose()?;
@@ -112,8 +120,8 @@ pub fn fit(
             call.threads,
             |stop, news| {
                 let heard = on_event.is_some();
-                let (last, notes) = (Instant::now(), Vec::new());
-                let reporter = Reporter { news, heard, stop, last, refit: false, notes };
+                let (last, notes, doubts) = (Instant::now(), Vec::new(), Vec::new());
+                let reporter = Reporter { news, heard, stop, last, refit: false, notes, doubts };
                 learn(&train, valid.as_ref(), weights, &call, reporter)
             },
             |py, (event, answer): News| {
@@ -124,12 +132,12 @@ pub fn fit(
                 Ok(())
             },
         )?;
-        let (model, notes, ended) = match done {
+        let (model, notes, doubts, ended) = match done {
             Ok(done) => done,
             Err(_) if interrupted => return Err(INTERRUPTED()),
             Err(error) => return Err(exception(error)),
         };
-        Ok((model, notes, if interrupted { "interrupted" } else { ended }))
+        Ok((model, notes, doubts, if interrupted { "interrupted" } else { ended }))
     })
 }
 
@@ -139,7 +147,7 @@ fn learn(
     weights: Vec<f64>,
     call: &FitCall,
     mut reporter: Reporter<'_>,
-) -> everytree::Result<(Model, Vec<String>, &'static str)> {
+) -> everytree::Result<Learned> {
     let read = &call.read;
     let sources: Vec<Source<'_>> = std::iter::once(train).chain(valid).map(Source::from).collect();
     let opened = read.open_all(&sources, sources.len())?;
@@ -158,5 +166,5 @@ fn learn(
     if let Some(error) = &failure {
         reporter.notes.push(error.spelled(Spelling::Keywords));
     }
-    Ok((Model::new(model), reporter.notes, report.stopped.as_str()))
+    Ok((Model::new(model), reporter.notes, reporter.doubts, report.stopped.as_str()))
 }

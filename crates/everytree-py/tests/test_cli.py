@@ -13,16 +13,16 @@ import everytree
 from conftest import survey
 
 FITS = [
-    ({}, []),
+    ({}, ["--family", "moat"]),
     (
         {"family": "directed", "components": 2, "epochs": 6},
         ["--family", "directed", "--components", "2", "--epochs", "6"],
     ),
     ({"family": "mixture-of-trees"}, ["--family", "mixture-of-trees"]),
     ({"family": "hclt", "hidden": 3, "epochs": 4}, ["--family", "hclt", "--hidden", "3", "--epochs", "4"]),
-    ({"blocks": "auto", "epochs": 4}, ["--blocks", "auto", "--epochs", "4"]),
-    ({"missing": "marginalise", "epochs": 4}, ["--missing", "marginalise", "--epochs", "4"]),
-    ({"refit": True, "epochs": 4}, ["--refit", "--epochs", "4"]),
+    ({"blocks": "auto", "epochs": 4}, ["--family", "moat", "--blocks", "auto", "--epochs", "4"]),
+    ({"missing": "marginalise", "epochs": 4}, ["--family", "moat", "--missing", "marginalise", "--epochs", "4"]),
+    ({"refit": True, "epochs": 4}, ["--family", "moat", "--refit", "--epochs", "4"]),
 ]
 
 

@@ -268,6 +268,6 @@ def test_edges(model):
 def test_progress_is_one_line(capsys):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        everytree.MixtureOfAllTrees(epochs=400, verbose=True).fit(slow_table(400, 20))
+        everytree.MixtureOfAllTrees(epochs=3000, verbose=True).fit(slow_table(400, 20))
     shown = capsys.readouterr()
     assert "\n" not in shown.err and "epoch" in shown.err and "left" in shown.err

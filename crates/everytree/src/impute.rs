@@ -281,7 +281,8 @@ impl<'a> Imputation<'a> {
         self.unknown.check(schema)?;
         let only_missing = |v: usize| {
             let likelihoods = self.given.as_ref().map(|given| given.likelihoods().of(v));
-            likelihoods.is_some_and(|all| all[..values_of(&schema.variables[v])].iter().all(|p| *p == 0.0))
+            let values = values_of(&schema.variables[v]);
+            values > 0 && likelihoods.is_some_and(|all| all[..values].iter().all(|p| *p == 0.0))
         };
         if let Some(v) = (0..schema.variables.len()).find(|&v| only_missing(v)) {
             let problem = "missing cells are filled with values; evidence that leaves none cannot be given";

@@ -94,6 +94,7 @@ class Density(Parameters, Inference):
     device: str
     verbose: bool
     notes_: list[str]
+    doubts_: list[str]
 
     def _fit_options(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -170,16 +171,19 @@ class Density(Parameters, Inference):
         listening = on_event if told or progress is not None else None
         told_text = json.dumps(self._call(made), allow_nan=False)
         try:
-            model, notes, ended = _core.fit(table, checked, weights, made.named, told_text, listening)
+            model, notes, doubts, ended = _core.fit(table, checked, weights, made.named, told_text, listening)
         finally:
             if progress is not None:
                 progress.close()
         self._take(model, made)
         self.notes_ = notes
+        self.doubts_ = doubts
         self.stopped_by_ = ended
         if self.verbose:
             for note in notes:
                 print(f"note: {note}")
+            for doubt in doubts:
+                print(f"warning: {doubt}")
         if ended == "failed":
             warnings.warn(notes[-1] if notes else "learning failed; the best model so far is kept", stacklevel=3)
         elif ended == "interrupted":
@@ -271,6 +275,7 @@ class Density(Parameters, Inference):
         self.train_log_likelihood_ = results.get("train_ll")
         self.valid_log_likelihood_ = results.get("valid_ll")
         self.notes_ = []
+        self.doubts_ = []
         self.stopped_by_ = ""
 
     @property

@@ -65,6 +65,8 @@ _COMMON = """
         Of the model that was kept.
     notes_ : list of str
         What happened to the data on the way: bins, missing cells, constant columns.
+    doubts_ : list of str
+        What should make one careful: few rows to validate with, rows learned by heart, a best epoch that is the first or last.
     stopped_by_ : str
         "done", "patience", "timeout", "stopped" (by a callback) or "interrupted".
     """
