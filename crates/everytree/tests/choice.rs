@@ -181,3 +181,36 @@ fn tiny_tables_have_a_model() {
         assert!((total(&model) - 1.0).abs() < 1e-9, "{rows}");
     }
 }
+
+/// Checkpoints whose parts do not fit together are refused, and none makes a panic.
+#[test]
+fn damaged_checkpoints_are_refused() {
+    let data = survey(120, 10);
+    let folder = tempfile::tempdir().unwrap();
+    let path: &Path = &folder.path().join("half.way");
+    fit().checkpoint(path).run_with(&data, &mut After(60)).unwrap();
+    let whole = Checkpoint::load(path).unwrap();
+    let refused = |change: &dyn Fn(&mut everytree_core::learn::Choosing)| {
+        let mut checkpoint = whole.clone();
+        change(checkpoint.choosing.as_mut().unwrap());
+        match Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap().unwrap()) {
+            Err(_) => true,
+            Ok(read) => Fit::new().resume(read).run(&data).is_err(),
+        }
+    };
+    assert!(!refused(&|_| ()));
+    assert!(refused(&|choosing| choosing.portfolio.groupings.clear()));
+    assert!(refused(&|choosing| choosing.portfolio.folds = 1));
+    assert!(refused(&|choosing| choosing.portfolio.states.clear()));
+    assert!(refused(&|choosing| choosing.tried[0].candidate.grouping = 1000));
+    assert!(refused(&|choosing| choosing.tried[1].log_p.push(0.0)));
+    assert!(refused(&|choosing| choosing.tried.iter_mut().for_each(|tried| tried.log_p.truncate(3))));
+    assert!(refused(&|choosing| choosing.tried[0].best_epochs.clear()));
+    assert!(refused(&|choosing| {
+        let under_way = choosing.under_way.as_mut().unwrap();
+        under_way.best_epochs.extend([0; 9]);
+    }));
+    // Other folds are not what it was made with.
+    let error = Fit::new().resume(whole.clone()).valid(data.clone()).run(&data).unwrap_err().to_string();
+    assert!(error.contains("resume"), "{error}");
+}

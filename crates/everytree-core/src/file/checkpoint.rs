@@ -368,7 +368,8 @@ impl ChoosingStory {
         };
         let nexts =
             tried.iter().map(|tried| &tried.next).chain(under_way.iter().map(|under_way| &under_way.next));
-        if !nexts.into_iter().all(fits) || portfolio.states.len() != groupings || portfolio.folds == 0 {
+        let has_sense = groupings > 0 && portfolio.states.len() == groupings && portfolio.folds > 0;
+        if !nexts.chain(&failed).all(fits) || !has_sense {
             return Err(sense("it tries an impossible candidate"));
         }
         let mut all = Vec::new();
@@ -395,7 +396,8 @@ impl ChoosingStory {
         }
         let rows = |tried: &Tried| tried.log_p.len();
         let known = all.iter().map(rows).filter(|rows| *rows > 0);
-        if known.clone().min() != known.max() {
+        let held_out = known.clone().max();
+        if known.min() != held_out {
             return Err(sense("candidates speak of different rows"));
         }
         let under_way = match under_way {
@@ -406,6 +408,9 @@ impl ChoosingStory {
                     return Err(sense("the folds of a candidate do not fit together"));
                 }
                 let log_p = infinite(unpacked.numbers("under_way.log_p")?);
+                if best_epochs.len() >= portfolio.folds || held_out.is_some_and(|rows| log_p.len() > rows) {
+                    return Err(sense("a candidate was learned on more folds than there are"));
+                }
                 let first =
                     first.map(|first| first.unpack(unpacked, columns, "under_way.parameters")).transpose()?;
                 Some(UnderWay { next, best_epochs, epochs, valid, log_p, first, work })

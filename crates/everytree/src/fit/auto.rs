@@ -191,6 +191,14 @@ impl Fit {
         let facts = [facts_of(&first.clone().into()), facts_of(&valid.clone().into())];
         if let Some(checkpoint) = resumed {
             Self::check_rows(checkpoint, &facts)?;
+            if let Some(choosing) = &checkpoint.choosing
+                && !choosing.is_about(folds)
+            {
+                return Err(Error::unwanted(
+                    "resume",
+                    "the checkpoint was made with other folds of the rows",
+                ));
+            }
         }
         let observer = RefCell::new(observer);
         let note = |text: String| observer.borrow_mut().note(&text);

@@ -1,5 +1,6 @@
 //! A choice under way, as it can be put aside.
 
+use super::folds::Folds;
 use super::plan::{Next, Portfolio, Tried};
 use crate::learn::Epoch;
 use crate::model::Member;
@@ -17,6 +18,18 @@ pub struct Choosing {
     pub under_way: Option<UnderWay>,
     /// Members that have learned once more, from all rows.
     pub refitted: Vec<Member>,
+}
+
+impl Choosing {
+    /// Was it made with folds of so many rows?
+    pub fn is_about(&self, folds: &Folds) -> bool {
+        let rows = folds.held_out();
+        let fits = |log_p: &[f64]| log_p.is_empty() || log_p.len() == rows;
+        let under_way = self.under_way.iter().all(|under_way| under_way.log_p.len() <= rows);
+        self.portfolio.folds == folds.count()
+            && self.tried.iter().all(|tried| fits(&tried.log_p))
+            && under_way
+    }
 }
 
 /// A candidate that was learned on some of the folds.

@@ -96,7 +96,8 @@ impl Portfolio {
         )
     }
 
-    /// What to try next, if anything; a series of which something has failed is over. `fits` makes a candidate fit into an amount of work, or says that it cannot.
+    /// What to try next, if anything; a series of which something has failed is over. `fits` makes a candidate fit into an amount of
+    /// work, or says that it cannot.
     pub fn next(
         &self,
         tried: &[Tried],
