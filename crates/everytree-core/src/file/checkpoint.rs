@@ -9,8 +9,8 @@ use super::unpack::Unpacked;
 use super::{ContentError, FileError};
 use crate::data::Schema;
 use crate::learn::{
-    Adam, BestModel, Choosing, Epoch, Next, Plan, Portfolio, Running, Search, State, Trial, TrialResult,
-    Tried, UnderWay,
+    Adam, BestModel, CandidateResult, Choosing, Epoch, Next, Plan, Portfolio, Running, Search, State, Trial,
+    TrialResult, UnderWay,
 };
 use crate::model::{Candidate, Family, HowMany, MAX_COMPONENTS, MAX_HIDDEN, Member, Pairs, Settings, Start};
 use serde::{Deserialize, Serialize};
@@ -70,7 +70,7 @@ struct Description {
 #[derive(Serialize, Deserialize)]
 struct ChoosingStory {
     portfolio: Portfolio,
-    tried: Vec<TriedStory>,
+    tried: Vec<ResultStory>,
     failed: Vec<Next>,
     #[serde(default)]
     under_way: Option<UnderWayStory>,
@@ -79,7 +79,7 @@ struct ChoosingStory {
 
 /// Its parameters, and what it says about rows, are lists of numbers.
 #[derive(Serialize, Deserialize)]
-struct TriedStory {
+struct ResultStory {
     #[serde(flatten)]
     next: Next,
     valid: f64,
@@ -331,7 +331,7 @@ impl Earlier {
 
 impl ChoosingStory {
     fn of(choosing: &Choosing) -> Self {
-        let tried = |tried: &Tried| TriedStory {
+        let tried = |tried: &CandidateResult| ResultStory {
             next: Next { candidate: tried.candidate.clone(), series: tried.series },
             valid: tried.valid,
             best_epochs: tried.best_epochs.clone(),
@@ -374,14 +374,14 @@ impl ChoosingStory {
         }
         let mut all = Vec::new();
         for (number, tried) in tried.into_iter().enumerate() {
-            let TriedStory { next, valid, best_epochs, epochs, whole, work, model } = tried;
+            let ResultStory { next, valid, best_epochs, epochs, whole, work, model } = tried;
             if best_epochs.is_empty() || best_epochs.len() != epochs.len() {
                 return Err(sense("a candidate was learned on no fold"));
             }
             let log_p = infinite(unpacked.numbers(&format!("tried.{number}.log_p"))?);
             let (model, history) = model.unpack(unpacked, columns, &format!("tried.{number}.parameters"))?;
             let Next { candidate, series } = next;
-            all.push(Tried {
+            all.push(CandidateResult {
                 candidate,
                 series,
                 valid,
@@ -394,7 +394,7 @@ impl ChoosingStory {
                 work,
             });
         }
-        let rows = |tried: &Tried| tried.log_p.len();
+        let rows = |tried: &CandidateResult| tried.log_p.len();
         let known = all.iter().map(rows).filter(|rows| *rows > 0);
         let held_out = known.clone().max();
         if known.min() != held_out {

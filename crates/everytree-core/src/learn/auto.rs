@@ -13,4 +13,4 @@ mod plan;
 pub use choice::{Choice, LEAST_ENSEMBLE_GAIN};
 pub use choosing::{Choosing, UnderWay};
 pub use folds::Folds;
-pub use plan::{Next, Portfolio, Tried, within};
+pub use plan::{CandidateResult, Next, Portfolio, within};

@@ -17,7 +17,9 @@ mod state;
 
 pub use crate::util::Hurry;
 pub use adam::Adam;
-pub use auto::{Choice, Choosing, Folds, LEAST_ENSEMBLE_GAIN, Next, Portfolio, Tried, UnderWay, within};
+pub use auto::{
+    CandidateResult, Choice, Choosing, Folds, LEAST_ENSEMBLE_GAIN, Next, Portfolio, UnderWay, within,
+};
 pub use engine::{Engine, Step, Steps};
 pub use evaluate::{
     Evaluation, MeanSoFar, edge_posteriors, edge_posteriors_until, evaluate, evaluate_until, log_likelihoods,

@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::error::Kind;
 use crate::{Dataset, Error, Result, Unknown};
 use everytree_core::file::Checkpoint;
-use everytree_core::learn::{Folds, Search, SearchObserver, Tried};
+use everytree_core::learn::{CandidateResult, Folds, Search, SearchObserver};
 use everytree_core::model::{A_SECOND, Candidate};
 use search::{Auto, Where};
 use std::cell::{Cell, RefCell};
@@ -68,7 +68,7 @@ pub struct CandidateReport {
 }
 
 impl CandidateReport {
-    fn new(tried: &Tried, weight: f64) -> Self {
+    fn new(tried: &CandidateResult, weight: f64) -> Self {
         let Candidate { start, components, hidden, grouping, .. } = &tried.candidate;
         let (has_hidden, blocks) = (tried.model.hidden().is_some(), tried.model.blocks());
         Self {

@@ -2,7 +2,7 @@
 
 use super::FitReport;
 use crate::words::{count, plural};
-use everytree_core::learn::{Stacking, Tried};
+use everytree_core::learn::{CandidateResult, Stacking};
 
 /// Fewer rows to validate with than this say little.
 const FEW_ROWS: usize = 100;
@@ -51,9 +51,9 @@ pub(super) fn of_epochs(report: &FitReport) -> Vec<String> {
 }
 
 /// Of a choice: a simpler model that is as good, as far as the rows held out can tell.
-pub(super) fn of_choice(tried: &[Tried], weights: &[f64], chosen: &[f64]) -> Option<String> {
+pub(super) fn of_choice(tried: &[CandidateResult], weights: &[f64], chosen: &[f64]) -> Option<String> {
     // Those of one component and nothing latent, the fewest numbers first.
-    let mut simple: Vec<&Tried> = tried
+    let mut simple: Vec<&CandidateResult> = tried
         .iter()
         .filter(|tried| tried.candidate.components == 1 && tried.candidate.start.is_counted())
         .filter(|tried| tried.log_p.len() == chosen.len() && !chosen.is_empty())

@@ -1,6 +1,6 @@
 //! What comes out of a search: the best candidate, or several together.
 
-use super::plan::Tried;
+use super::plan::CandidateResult;
 use crate::learn::Stacking;
 
 /// An average must gain this much over the best alone, in nats a row, and more than the standard error of it.
@@ -27,7 +27,7 @@ pub struct Choice {
 impl Choice {
     /// The best of what was tried on rows that weigh so much (none: all the same); nothing if nothing was. `alone`: without an
     /// average.
-    pub fn of(tried: &[Tried], weights: &[f64], alone: bool) -> Option<Self> {
+    pub fn of(tried: &[CandidateResult], weights: &[f64], alone: bool) -> Option<Self> {
         let whole: Vec<usize> = (0..tried.len()).filter(|&number| tried[number].is_whole()).collect();
         let valid = |number: usize| tried[number].valid;
         let best =

@@ -1,7 +1,7 @@
 //! A choice under way, as it can be put aside.
 
 use super::folds::Folds;
-use super::plan::{Next, Portfolio, Tried};
+use super::plan::{CandidateResult, Next, Portfolio};
 use crate::learn::Epoch;
 use crate::model::Member;
 
@@ -11,7 +11,7 @@ pub struct Choosing {
     /// What may be tried.
     pub portfolio: Portfolio,
     /// What was, in order.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<CandidateResult>,
     /// What could not be learned.
     pub failed: Vec<Next>,
     /// The candidate that is being learned, on one fold after the other; none where that is over.

@@ -40,7 +40,7 @@ pub struct Portfolio {
 
 /// A candidate, and what came out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tried {
+pub struct CandidateResult {
     /// What was tried.
     pub candidate: Candidate,
     /// Which series of its family it is of.
@@ -63,7 +63,7 @@ pub struct Tried {
     pub work: f64,
 }
 
-impl Tried {
+impl CandidateResult {
     /// Was it learned on all folds?
     pub fn is_whole(&self) -> bool {
         self.whole
@@ -81,7 +81,7 @@ pub struct Next {
 
 impl Portfolio {
     /// Operations that are left.
-    pub fn left(&self, tried: &[Tried]) -> f64 {
+    pub fn left(&self, tried: &[CandidateResult]) -> f64 {
         self.budget - tried.iter().map(|tried| tried.work).sum::<f64>()
     }
 
@@ -100,7 +100,7 @@ impl Portfolio {
     /// work, or says that it cannot.
     pub fn next(
         &self,
-        tried: &[Tried],
+        tried: &[CandidateResult],
         failed: &[Next],
         fits: &dyn Fn(Candidate, [f64; 2]) -> Option<Candidate>,
     ) -> Option<Next> {
@@ -109,7 +109,7 @@ impl Portfolio {
         let mut open: Vec<(bool, f64, u32, Next)> = Vec::new();
         for &family in Family::ALL {
             for (number, series) in family.spec().series.iter().enumerate() {
-                let own: Vec<&Tried> = tried
+                let own: Vec<&CandidateResult> = tried
                     .iter()
                     .filter(|tried| tried.candidate.start.family == family && tried.series == number)
                     .collect();
@@ -139,8 +139,8 @@ impl Portfolio {
         &self,
         family: Family,
         series: &Series,
-        own: &[&Tried],
-        tried: &[Tried],
+        own: &[&CandidateResult],
+        tried: &[CandidateResult],
         best: f64,
     ) -> Option<Candidate> {
         if let Some((last, before)) = own.split_last() {
@@ -198,13 +198,13 @@ impl Portfolio {
     }
 
     /// Columns that are better taken together, if some are.
-    fn best_grouping(&self, tried: &[Tried]) -> Option<usize> {
+    fn best_grouping(&self, tried: &[CandidateResult]) -> Option<usize> {
         let of = |grouped: bool| {
             let some = tried.iter().filter(move |tried| (tried.candidate.grouping > 0) == grouped);
             let plain = some.filter(|tried| tried.candidate.components == 1);
             plain.filter(|tried| self.has_blocks(tried.candidate.start.family))
         };
-        let valid = |tried: &Tried| tried.valid;
+        let valid = |tried: &CandidateResult| tried.valid;
         let single = of(false).map(valid).fold(f64::NEG_INFINITY, f64::max);
         let grouped = of(true).reduce(|best, next| if next.valid > best.valid { next } else { best })?;
         (grouped.valid > single + LEAST_GAIN).then_some(grouped.candidate.grouping)
@@ -216,7 +216,7 @@ impl Portfolio {
 }
 
 /// The best of some.
-fn best_of<'a>(tried: impl Iterator<Item = &'a Tried>) -> Option<&'a Candidate> {
+fn best_of<'a>(tried: impl Iterator<Item = &'a CandidateResult>) -> Option<&'a Candidate> {
     tried.reduce(|best, next| if next.valid > best.valid { next } else { best }).map(|tried| &tried.candidate)
 }
 

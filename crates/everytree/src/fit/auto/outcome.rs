@@ -9,7 +9,7 @@ use crate::error::Kind;
 use crate::score::observed;
 use crate::{Dataset, Error, Model, Result};
 use everytree_core::file::{Evaluated, Results};
-use everytree_core::learn::{Choice, Datasets, Ended, SearchObserver, Tried};
+use everytree_core::learn::{CandidateResult, Choice, Datasets, Ended, SearchObserver};
 use everytree_core::model::Member;
 use std::time::Instant;
 
@@ -70,7 +70,7 @@ impl Fit {
         let stop = || monitor.stop();
         let mut models = Vec::new();
         for (member, &number) in members.iter().zip(&choice.members) {
-            let Tried { candidate, history, valid: valid_ll, best_epochs, .. } = &tried[number];
+            let CandidateResult { candidate, history, valid: valid_ll, best_epochs, .. } = &tried[number];
             let learned = Learned {
                 model: member.clone(),
                 settings: candidate.settings.clone(),
@@ -162,7 +162,7 @@ fn refit(
 ) -> Result<Option<Vec<Member>>> {
     let valid = &auto.folds.pairs[0].1;
     for &number in &choice.members[auto.state.refitted.len().min(choice.members.len())..] {
-        let Tried { candidate, best_epochs, .. } = auto.state.tried[number].clone();
+        let CandidateResult { candidate, best_epochs, .. } = auto.state.tried[number].clone();
         let mean = best_epochs.iter().sum::<usize>() as f64 / best_epochs.len() as f64;
         let epochs = mean.round() as usize;
         monitor.observer.borrow_mut().refit(epochs);
@@ -178,12 +178,12 @@ fn refit(
 }
 
 /// Is it what the counts say, with nothing learned?
-fn is_simple(tried: &Tried) -> bool {
+fn is_simple(tried: &CandidateResult) -> bool {
     tried.candidate.components == 1 && tried.candidate.start.is_counted()
 }
 
 /// Where there was no time for all folds of anything: what there is.
-fn only_part(tried: &[Tried]) -> Option<Choice> {
+fn only_part(tried: &[CandidateResult]) -> Option<Choice> {
     let better = |best: usize, next: usize| if tried[next].valid > tried[best].valid { next } else { best };
     let best = (0..tried.len()).reduce(better)?;
     Some(Choice { members: vec![best], weights: vec![1.0], valid: tried[best].valid, gain: None })

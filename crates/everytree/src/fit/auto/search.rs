@@ -11,8 +11,8 @@ use crate::{Error, Result};
 use everytree_core::blocks::Blocks;
 use everytree_core::data;
 use everytree_core::learn::{
-    BestModel, Choosing, Datasets, Ended, Folds, LearnError, Next, Plan, Portfolio, Search, SearchObserver,
-    Stacking, Tried, UnderWay, within,
+    BestModel, CandidateResult, Choosing, Datasets, Ended, Folds, LearnError, Next, Plan, Portfolio, Search,
+    SearchObserver, Stacking, UnderWay, within,
 };
 use everytree_core::model::{Candidate, HowMany, Pairs, Settings};
 
@@ -46,7 +46,7 @@ impl Where<'_> {
 
 /// What becomes of a candidate.
 enum Came {
-    To(Box<Tried>),
+    To(Box<CandidateResult>),
     /// It cannot be learned.
     Nothing,
     /// Someone stopped it.
@@ -152,7 +152,7 @@ impl<'a> Auto<'a> {
     }
 
     /// The best of those that were learned on all folds.
-    fn leader(&self) -> Option<&Tried> {
+    fn leader(&self) -> Option<&CandidateResult> {
         let whole = self.state.tried.iter().filter(|tried| tried.is_whole());
         whole.reduce(|best, next| if next.valid > best.valid { next } else { best })
     }
@@ -256,7 +256,7 @@ impl<'a> Auto<'a> {
             let (best_epochs, epochs) = (vec![epoch], vec![history.len() - 1]);
             let Next { candidate, series } = next;
             let (log_p, whole, work) = (Vec::new(), false, 0.0);
-            self.state.tried.push(Tried {
+            self.state.tried.push(CandidateResult {
                 candidate,
                 series,
                 valid,
@@ -272,7 +272,7 @@ impl<'a> Auto<'a> {
     }
 
     /// What the folds of a candidate say together.
-    fn tried(&self, under_way: UnderWay) -> Option<Tried> {
+    fn tried(&self, under_way: UnderWay) -> Option<CandidateResult> {
         let UnderWay { next, best_epochs, epochs, valid, log_p, first, work } = under_way;
         let (model, history) = first?;
         let whole = best_epochs.len() == self.folds.count();
@@ -286,7 +286,18 @@ impl<'a> Auto<'a> {
         };
         let log_p = if whole { log_p } else { Vec::new() };
         let Next { candidate, series } = next;
-        Some(Tried { candidate, series, valid, best_epochs, epochs, log_p, whole, model, history, work })
+        Some(CandidateResult {
+            candidate,
+            series,
+            valid,
+            best_epochs,
+            epochs,
+            log_p,
+            whole,
+            model,
+            history,
+            work,
+        })
     }
 
     /// What the best says about all rows held out, how much better than it these first ones are said to be, and the error of that.
