@@ -3,6 +3,7 @@
 mod copy;
 mod framing;
 mod isolated;
+mod pages;
 
 use crate::error::{Place, Problem};
 use crate::filled::Fills;
@@ -13,7 +14,6 @@ use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use everytree_core::data::Cell;
-use everytree_core::memory;
 use isolated::isolated;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -72,14 +72,7 @@ impl Columnar {
             Problem::Format(format!("not a whole Parquet file: {error}"))
         };
         let found = isolated(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(bad)?;
-        // A page is unpacked as a whole, and is no larger than its column.
-        for column in found.metadata().row_groups().iter().flat_map(|group| group.columns()) {
-            let bytes = u64::try_from(column.uncompressed_size()).unwrap_or(0);
-            memory::check(
-                format!("column {:?} of this file, unpacked,", column.column_path().string()),
-                bytes,
-            )?;
-        }
+        pages::check(&file, found.metadata())?;
         let schema = Arc::clone(found.schema());
         // Texts as views of the pages they are in: a label that occurs in every row is there once.
         let view = |field: &Arc<Field>| match field.data_type() {
