@@ -6,7 +6,7 @@ use crate::Outcome;
 use crate::blocks::BlockArguments;
 use crate::data::use_threads;
 use crate::families::{FamilyParser, defaults};
-use crate::outputs::is_same;
+use crate::outputs::{self, is_same};
 use crate::progress::{Progress, parse_duration};
 use crate::tables::Sources;
 use anyhow::{Context, Result};
@@ -211,7 +211,7 @@ impl Fit {
         if progress.is_interrupted() && !self.quiet {
             note!("interrupted; saving the best model so far");
         }
-        fitted.model.save(&out)?;
+        outputs::save(&fitted.model, &out)?;
         self.print(tables.train.schema(), &fitted, &out)?;
         if let Some(error) = fitted.failure {
             return Err(error).context(format!("the best model so far is in {}", out.display()));

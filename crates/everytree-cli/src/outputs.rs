@@ -1,6 +1,7 @@
 //! Files that a command is to write: looked at before any work is done, so that nothing is lost and nobody waits in vain.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use everytree::Model;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -88,4 +89,16 @@ fn identity(metadata: &fs::Metadata, _: &Path) -> (u64, u64) {
 #[cfg(not(unix))]
 fn identity(_: &fs::Metadata, path: &Path) -> Option<PathBuf> {
     fs::canonicalize(path).ok()
+}
+
+/// Saves a model that took long to learn. Where its place cannot be written to any more, because a disk is full by now, it goes to the
+/// folder of temporary files, and the error says so.
+pub fn save(model: &Model, out: &Path) -> Result<()> {
+    let Err(error) = model.save(out) else { return Ok(()) };
+    let name = out.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy());
+    let refuge = std::env::temp_dir().join(format!("everytree-{}-{name}", std::process::id()));
+    match model.save(&refuge) {
+        Ok(()) => Err(error).context(format!("the model is in {} instead", refuge.display())),
+        Err(_) => Err(error.into()),
+    }
 }

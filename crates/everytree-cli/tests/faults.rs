@@ -140,8 +140,19 @@ fn a_full_disk() {
         // A device that is full from the beginning.
         let full: Vec<&str> =
             arguments.iter().map(|&word| if word == "out" { "/dev/full" } else { word }).collect();
-        let output = everytree(folder.path(), &full);
+        let refuge = tempfile::tempdir().unwrap();
+        let output = command(folder.path(), &full).env("TMPDIR", refuge.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{full:?}");
+        // What was learned is not lost.
+        let kept: Vec<_> = fs::read_dir(refuge.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        match (arguments[0], &kept[..]) {
+            ("fit", [kept]) => {
+                let kept = kept.to_str().unwrap();
+                assert!(String::from_utf8_lossy(&output.stderr).contains(kept));
+                text(&everytree(folder.path(), &["inspect", kept]));
+            }
+            (name, kept) => assert!(name != "fit" && kept.is_empty(), "{name}: {kept:?}"),
+        }
     }
     check_leftovers(folder.path());
 }

@@ -12,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Files of every format, and some that were trouble once.
@@ -69,6 +69,8 @@ fn folder() -> tempfile::TempDir {
         let fit = ["fit", "t.csv", "--family", family, "--epochs", "1", "--quiet", "--out", family];
         text(&everytree(path, &[&fit[..], &["--checkpoint", "c"]].concat()));
     }
+    let mix = ["mix", "moat", "hclt", "chow-liu", "--weights", "3,2,1", "--out", "ensemble"];
+    text(&everytree(path, &mix));
     folder
 }
 
@@ -123,7 +125,7 @@ fn commands(seed: u64, rounds: u64) -> usize {
     let folder = folder();
     let path = folder.path();
     let read = |name: &str| fs::read(path.join(name)).unwrap();
-    let models: Vec<Vec<u8>> = ["moat", "directed", "chow-liu", "hclt"].map(read).into();
+    let models: Vec<Vec<u8>> = ["moat", "directed", "chow-liu", "hclt", "ensemble"].map(read).into();
     let checkpoint = read("c");
     let mut fine = 0;
     for round in 0..rounds {
@@ -137,7 +139,7 @@ fn commands(seed: u64, rounds: u64) -> usize {
         }
         fs::write(path.join("m"), sealed(model)).unwrap();
         fs::write(path.join("half"), sealed(damaged)).unwrap();
-        let mut arguments: Vec<String> = match rng.random_range(0..9) {
+        let mut arguments: Vec<String> = match rng.random_range(0..13) {
             0 => vec!["inspect", "m"],
             1 => vec!["score", "m", "i.csv"],
             2 => vec!["sample", "m"],
@@ -145,6 +147,10 @@ fn commands(seed: u64, rounds: u64) -> usize {
             4 => vec!["map", "m", "--trees", "500"],
             5 => vec!["impute", "m", "i.csv", "--out", "o.csv"],
             6 => vec!["info", "m", "entropy", "--trees", "500"],
+            8 => vec!["info", "m", "mutual-information", "a", "b", "--trees", "500"],
+            9 => vec!["mix", "m", "ensemble", "--weights-from", "t.csv", "--out", "o"],
+            10 => vec!["mix", "ensemble", "m", "--weights", "1,2", "--out", "o"],
+            11 => vec!["info", "m", "kl", "ensemble", "--trees", "500"],
             7 => vec!["fit", "t.csv", "--resume", "half", "--out", "o", "--timeout", "1s", "--quiet"],
             _ => vec!["query", "m", "--given", "a=x", "--trees", "500"],
         }
@@ -170,11 +176,29 @@ fn commands(seed: u64, rounds: u64) -> usize {
     fine
 }
 
+/// Through a shell that gives it 16 GB of addresses: what asks for more than it said ends by a signal, which is fatal.
+#[cfg(unix)]
+fn limited(folder: &Path, arguments: &[&str]) -> Command {
+    let program = command(folder, &[]).get_program().to_owned();
+    let mut shell = Command::new("sh");
+    shell
+        .current_dir(folder)
+        .args(["-c", "ulimit -v 16000000; exec \"$0\" \"$@\""])
+        .arg(program)
+        .args(arguments);
+    shell
+}
+
+#[cfg(not(unix))]
+fn limited(folder: &Path, arguments: &[&str]) -> Command {
+    command(folder, arguments)
+}
+
 /// Runs a command, but not for ever.
 fn run(folder: &Path, arguments: &[String], seed: u64) -> Output {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let arguments = [&arguments[..], &["--memory", "500MB"]].concat();
-    let mut child = command(folder, &arguments)
+    let mut child = limited(folder, &arguments)
         .stdin(Stdio::null())
         .stdout(fs::File::create(folder.join("stdout")).unwrap())
         .stderr(fs::File::create(folder.join("stderr")).unwrap())
