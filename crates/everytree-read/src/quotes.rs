@@ -14,6 +14,8 @@ pub(crate) struct Seen {
     pub unclosed: Cell<Option<u64>>,
     /// The line in which a row began that became too long.
     pub long: Cell<Option<u64>>,
+    /// Did the file end in the middle of a line? Then the row that was read last is that line.
+    pub open_end: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,6 +76,8 @@ impl<R: Read> Watched<R> {
 impl<R: Read> Read for Watched<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
+        // A read into nothing is no end.
+        self.seen.open_end.set(count == 0 && !buffer.is_empty() && self.row_bytes > 0);
         self.look(&buffer[..count])?;
         if count == 0 && !buffer.is_empty() && self.state == State::Quoted {
             self.seen.unclosed.set(Some(self.opened));

@@ -24,6 +24,8 @@ pub(crate) struct Text {
     delimiter: u8,
     /// Another delimiter that the first line has.
     other: Option<char>,
+    /// Do lines end with a carriage return and a line feed?
+    two_signs: bool,
     seen: Rc<Seen>,
 }
 
@@ -42,14 +44,15 @@ impl Text {
         let delimiter = delimiter.unwrap_or_else(|| guess(glance, by_name(path)));
         let line = glance.split(|&byte| byte == b'\n').next().unwrap_or_default();
         let other = CANDIDATES.into_iter().find(|&c| c != delimiter && line.contains(&c)).map(char::from);
+        let two_signs = line.ends_with(b"\r");
         let (input, seen) = Watched::new(input, delimiter);
         let reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .has_headers(false)
             .flexible(true)
             .from_reader(Box::new(input) as Box<dyn Read>);
-        let mut text =
-            Self { reader, record: ByteRecord::new(), columns: 0, first: Vec::new(), delimiter, other, seen };
+        let (record, columns, first) = (ByteRecord::new(), 0, Vec::new());
+        let mut text = Self { reader, record, columns, first, delimiter, other, two_signs, seen };
         if !text.advance()? {
             return Err(Problem::Empty);
         }
@@ -79,8 +82,13 @@ impl Text {
         })
     }
 
+    /// The line that the record begins in. The reader notes where the record before it ended, which is before empty lines, and
+    /// before the second half of an ending of two signs.
     fn line(&self) -> u64 {
-        self.record.position().map_or(1, |position| position.line())
+        let within = self.record.as_slice().iter().filter(|&&byte| byte == b'\n').count() as u64;
+        let ended = !self.two_signs && !self.seen.open_end.get();
+        let after = self.reader.position().line().saturating_sub(within + u64::from(ended));
+        self.record.position().map_or(1, |before| before.line()).max(after)
     }
 
     /// Hands out every line from the first on, as it is, of a file from which nothing else has been taken.

@@ -161,6 +161,24 @@ fn blanks_around_fields_do_not_count() {
     assert!(schema.variables[1].missing);
 }
 
+#[test]
+fn lines_are_counted_as_editors_count_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |path: &Path| {
+        let scanned = scan_tables(path.into(), &[], &ReadSettings::default(), &ScanSettings::default());
+        scanned.err().unwrap().to_string()
+    };
+    let bad = "a,b\nx,1\n\n\"two\nlines\",2\n\ny\nz,3\n";
+    for text in [bad.to_owned(), bad.replace('\n', "\r\n"), bad.replace("y\nz,3\n", "y")] {
+        let path = write(&folder, "t.csv", &text);
+        let problem = refused(&path);
+        assert!(problem.contains("line 7"), "{text:?}: {problem}");
+    }
+    let first = write(&folder, "t.csv", "a,b\r\nx\r\n");
+    let problem = refused(&first);
+    assert!(problem.contains("line 2"), "{problem}");
+}
+
 /// The form of the benchmark data: zeros and ones, no header, compressed, with columns constant in training.
 #[test]
 fn zeros_and_ones_without_header() {
