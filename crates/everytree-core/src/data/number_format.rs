@@ -1,7 +1,8 @@
-//! How the numbers of a column are written: `1234.5`, `1,234.50`, `1.234,5`, `12 %`, `$5`.
+//! How the numbers of a column are written: `1234.5`, `1,234.50`, `1.234,5`, `12 %`, `$5`, `CHF 5`, `(5)` for −5.
 
 use super::number;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What stands between digits, before and after them. The default is a plain number.
 ///
@@ -28,10 +29,10 @@ pub struct NumberFormat {
     group: Option<char>,
     /// A sign before the number.
     #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<char>,
+    before: Option<Sign>,
     /// A sign after it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<char>,
+    after: Option<Sign>,
 }
 
 /// What stands between the whole part of a number and the rest, as far as is known.
@@ -48,16 +49,53 @@ pub enum Decimal {
     Comma,
 }
 
-/// Signs of currencies, and of shares.
-const SIGNS: [char; 6] = ['%', '€', '$', '£', '¥', '₹'];
+/// What may stand before a number or after it: one of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+struct Sign(&'static str);
+
+/// Shares, which stand after numbers only; signs of currencies; and their letters.
+const SIGNS: [&str; 32] = [
+    "%", "€", "$", "£", "¥", "₹", "AUD", "BRL", "CAD", "CHF", "CNY", "CZK", "DKK", "EUR", "GBP", "HKD",
+    "HUF", "ILS", "INR", "JPY", "KRW", "MXN", "NOK", "NZD", "PLN", "SEK", "SGD", "THB", "TRY", "TWD", "USD",
+    "ZAR",
+];
+
+impl Sign {
+    fn before(text: &str) -> Option<Self> {
+        SIGNS[1..].iter().find(|sign| text.starts_with(**sign)).map(|sign| Self(sign))
+    }
+
+    fn after(text: &str) -> Option<Self> {
+        SIGNS.iter().find(|sign| text.ends_with(**sign)).map(|sign| Self(sign))
+    }
+
+    /// Letters are set apart from digits.
+    fn gap(self) -> &'static str {
+        if self.0.len() == 3 && self.0.is_ascii() { " " } else { "" }
+    }
+}
+
+impl<'de> Deserialize<'de> for Sign {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let found = SIGNS.iter().find(|sign| **sign == text).map(|sign| Self(sign));
+        found.ok_or_else(|| D::Error::custom(format!("{text:?} is no sign of a number")))
+    }
+}
+
+/// A number in parentheses, as accountants write one below zero.
+fn in_parentheses(text: &str) -> Option<&str> {
+    text.strip_prefix('(')?.strip_suffix(')').map(str::trim)
+}
 
 impl NumberFormat {
     /// The format of all these labels, if they have one.
     pub fn detect<'a>(labels: impl Iterator<Item = &'a str> + Clone, decimal: Decimal) -> Option<Self> {
-        let first = labels.clone().next()?;
-        let bare = first.trim_start_matches(['-', '+']).trim_start();
-        let before = bare.chars().next().filter(|sign| SIGNS[1..].contains(sign));
-        let after = bare.chars().next_back().filter(|sign| SIGNS.contains(sign) && before.is_none());
+        // Where all are in parentheses these say nothing of zero: (1), (2) are names.
+        let first = labels.clone().find(|label| in_parentheses(label.trim()).is_none())?;
+        let bare = first.trim().trim_start_matches(['-', '+']).trim_start();
+        let before = Sign::before(bare);
+        let after = Sign::after(bare).filter(|_| before.is_none());
         let point = [None, Some(',')].map(|group| (false, group));
         let comma = [None, Some('.'), Some(' ')].map(|group| (true, group));
         let rest = [Some(' '), Some('\'')].map(|group| (false, group));
@@ -93,15 +131,16 @@ impl NumberFormat {
             return number(text);
         }
         let text = text.trim();
-        let (minus, mut body) = match text.strip_prefix('-').or_else(|| text.strip_prefix('\u{2212}')) {
-            Some(rest) => (true, rest.trim_start()),
+        let minus = text.strip_prefix('-').or_else(|| text.strip_prefix('\u{2212}'));
+        let (minus, mut body) = match minus.map(str::trim_start).or_else(|| in_parentheses(text)) {
+            Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').map_or(text, str::trim_start)),
         };
         if let Some(sign) = self.before {
-            body = body.strip_prefix(sign)?.trim_start();
+            body = body.strip_prefix(sign.0)?.trim_start();
         }
         if let Some(sign) = self.after {
-            body = body.strip_suffix(sign)?.trim_end();
+            body = body.strip_suffix(sign.0)?.trim_end();
         }
         let (minus, body) = match body.strip_prefix('-') {
             Some(rest) if !minus => (true, rest),
@@ -170,7 +209,8 @@ impl NumberFormat {
             None => ("", &*plain),
         };
         let digits = if self.decimal_comma { digits.replace('.', ",") } else { digits.to_owned() };
-        let [before, after] = [self.before, self.after].map(|sign| sign.map_or(String::new(), String::from));
+        let before = self.before.map_or(String::new(), |before| format!("{}{}", before.0, before.gap()));
+        let after = self.after.map_or(String::new(), |after| format!("{}{}", after.gap(), after.0));
         format!("{sign}{before}{digits}{after}")
     }
 }
@@ -232,6 +272,16 @@ mod tests {
             (&["1'234.5"], false, Some(vec![1234.5])),
             (&["$1,234.50", "-$7", "$ 0.5"], false, Some(vec![1234.5, -7.0, 0.5])),
             (&["12,5 €", "3 €"], false, Some(vec![12.5, 3.0])),
+            (&["CHF 1'234.50", "CHF 7", "-CHF 2"], false, Some(vec![1234.5, 7.0, -2.0])),
+            (&["12,5 EUR", "3EUR"], false, Some(vec![12.5, 3.0])),
+            (&["(12)", "5", "(1,234.5)"], false, Some(vec![-12.0, 5.0, -1234.5])),
+            (&["$12", "($5)"], false, Some(vec![12.0, -5.0])),
+            (&["12%", "(5%)"], false, Some(vec![12.0, -5.0])),
+            (&["(1)", "(2)"], false, None),
+            (&["5", "(-1)"], false, None),
+            (&["5", "()"], false, None),
+            (&["CHF 1", "EUR 2"], false, None),
+            (&["CHF"], false, None),
             (&["1.5", "2"], true, Some(vec![1.5, 2.0])),
             (&["1,2,3"], false, None),
             (&["12%", "0.5"], false, None),
@@ -248,7 +298,8 @@ mod tests {
     /// What is written is read again.
     #[test]
     fn there_and_back() {
-        for labels in [&["1.234,5"][..], &["$1,000"], &["7 %"], &["1,5"], &["1'000"]] {
+        for labels in [&["1.234,5"][..], &["$1,000"], &["7 %"], &["1,5"], &["1'000"], &["CHF 1"], &["3 EUR"]]
+        {
             let format = detect(labels, false).unwrap();
             for value in [0.0, -1.5, 1234.5, 1e6, 0.001] {
                 assert_eq!(format.parse(&format.write(value)), Some(value), "{labels:?} {value}");
