@@ -247,7 +247,7 @@ impl Compare {
             writeln!(out, "\nbest on the validation rows:\n  {}", self.command(winner))?;
         }
         if let Some(path) = &self.out {
-            winner.model.save(path)?;
+            crate::outputs::save(&winner.model, path)?;
             if !self.json {
                 writeln!(out, "saved {}", path.display())?;
             }

@@ -139,6 +139,7 @@ impl Model {
                 "blocks": model.variables(),
                 "named": model.schema().header,
                 "left_out": model.schema().left_out,
+                "ids": model.schema().ids,
                 "provenance": file.provenance,
             });
             Ok(description.to_string())

@@ -5,6 +5,8 @@ import warnings
 
 import numpy as np
 import pandas
+import polars
+import pyarrow
 import pytest
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -59,6 +61,32 @@ def test_ids_are_left_out_and_the_command_line_carries_them(tmp_path):
     assert list(scores["id"]) == list(table["id"])
     assert np.allclose(scores["log_likelihood"], model.score_samples(table))
     assert list(model.impute(table.assign(smoker=[None] * len(table)))["id"]) == list(table["id"])
+
+
+def test_samples_have_ids_like_those_of_the_command(tmp_path):
+    table = people()
+    model = everytree.ChowLiuTree(id="id", other=5, bins={"age": 4}).fit(table)
+    drawn = model.sample(3, random_state=1)
+    assert list(drawn) == ["id", "job", "age", "smoker", "cough"]
+    assert drawn["id"].tolist() == [1, 2, 3]
+    model.save(tmp_path / "people.everytree")
+    out = tmp_path / "drawn.csv"
+    assert _core.main(["everytree", "sample", str(tmp_path / "people.everytree"), "-n", "3", "--out", str(out)]) == 0
+    said = pandas.read_csv(out)
+    assert list(said) == list(drawn)
+    assert said["id"].tolist() == [1, 2, 3]
+    # Texts in place of numbers, other kinds of tables, and a model from a file.
+    for kind in (dict, polars.DataFrame, pyarrow.table):
+        texts = table.assign(id=[f"person {name}" for name in table["id"]])
+        made = everytree.ChowLiuTree(id="id", other=5).fit(kind(texts.to_dict("list")))
+        column = made.sample(2)["id"]
+        assert list(column.to_pylist() if hasattr(column, "to_pylist") else column) == [1, 2]
+    assert everytree.load(tmp_path / "people.everytree").sample(2)["id"].tolist() == [1, 2]
+    # What is most probable is nobody.
+    assert "id" not in model.most_probable().rows
+    # An array stays the array of the model's columns.
+    array = np.random.default_rng(0).integers(0, 2, (50, 3))
+    assert everytree.ChowLiuTree(id="x0").fit(array).sample(4).shape == (4, 2)
 
 
 def test_arrays_without_names_leave_columns_out_by_number():

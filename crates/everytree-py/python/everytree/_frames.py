@@ -330,12 +330,18 @@ def plain(values: np.ndarray) -> np.ndarray:
     return values
 
 
-def build(made: Look | None, columns: dict[str, np.ndarray]) -> Any:
-    """A table of the kind that was looked at, with these columns of values (None where missing)."""
+def build(made: Look | None, columns: dict[str, np.ndarray], ids: dict[str, list[int]]) -> Any:
+    """A table of the kind that was looked at, with these columns of values (None where missing), behind numbers for the ids.
+
+    An array has no place for ids: its columns are of one type, and those of the model.
+    """
     if made is None:
         kind = "pandas" if _importable("pandas") else "dict"
         made = Look(kind, list(columns), list(columns), [None] * len(columns), 0, True)
-    types = dict(zip(made.names, made.types))
+    # Numbers stand for ids of any type.
+    types = {name: kind for name, kind in zip(made.names, made.types) if name not in ids}
+    if made.kind != "numpy":
+        columns = {**{name: np.array(numbers, dtype=object) for name, numbers in ids.items()}, **columns}
     labels = dict(zip(made.names, made.labels))
     if made.kind == "pandas":
         import pandas

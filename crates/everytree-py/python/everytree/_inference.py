@@ -268,6 +268,7 @@ class Inference:
         """Draws rows, given the values of some columns or none; a table of the kind that the model has learned from.
 
         Exact and independent without evidence. A number that was cut into bins comes as one in the middle of its bin.
+        Columns that were named as ``id`` are numbers from 1; an array has none of them.
 
         Examples
         --------
@@ -281,7 +282,7 @@ class Inference:
         if not isinstance(n, (int, np.integer)) or n < 0:
             raise ValueError(f"n {n!r}: a number of rows")
         codes, _ = model.sample(self._given(given), int(n), self._options(random_state))
-        return self._rows(codes)
+        return self._rows(codes, numbered=True)
 
     def most_probable(
         self,
@@ -528,10 +529,11 @@ class Inference:
             return self._values[self._place(column)].name, [_frames.text(value)]
         return self._values[self._place(target)].name, None
 
-    def _rows(self, codes: bytearray) -> Any:
+    def _rows(self, codes: bytearray, *, numbered: bool = False) -> Any:
         table = np.frombuffer(codes, dtype=np.uint16).reshape(-1, len(self._values))
         columns = {values.name: values.take(table[:, place]) for place, values in enumerate(self._values)}
-        return _frames.build(self._look, columns)
+        numbers = list(range(1, len(table) + 1))
+        return _frames.build(self._look, columns, {name: numbers for name in self._about["ids"]} if numbered else {})
 
 
 def hashable(value: Any) -> bool:
