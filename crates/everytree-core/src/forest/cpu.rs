@@ -183,7 +183,13 @@ impl<T: Precision> Backend for Cpu<T> {
             offsets: tables.offsets().to_vec(),
             total: tables.offsets()[n],
             binary: (0..n).map(|v| tables.states(v) == 2).collect(),
-            rates: tables.rates().iter().map(|&rate| T::from_f64(rate * a * b)).collect(),
+            // Large tables take long to write for the first time, not to compute.
+            rates: tables
+                .rates()
+                .par_iter()
+                .with_min_len(1 << 16)
+                .map(|&rate| T::from_f64(rate * a * b))
+                .collect(),
             kernel: Kernel::new(tables.kind(), n, self.level, None),
             exact: tables.shared_rates(),
             scale: (a, b),

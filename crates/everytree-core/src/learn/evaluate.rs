@@ -64,30 +64,7 @@ pub fn evaluate_until<M: Learnable, E: Engine<M>>(
     engine: &E,
     stop: Stop<'_>,
 ) -> Result<MeanSoFar, ModelError> {
-    let mut log_likelihood = vec![None; data.table.rows()];
-    let mut pieces = Pieces::new(data.table.rows(), stop);
-    let (mut some, mut model) = (data.table.alike(), Evaluator { model, engine, ready: None });
-    while let Some(places) = pieces.next() {
-        data.table.gather(places.iter().copied(), &mut some);
-        let found = model.log_likelihoods(&some)?;
-        places.into_iter().zip(found).for_each(|(row, log)| log_likelihood[row] = Some(log));
-    }
-    let (mut sum, mut weight, mut complete) = (0.0, 0.0, true);
-    for (row, (log, own)) in log_likelihood.iter().zip(&data.weights).enumerate() {
-        match log {
-            Some(log) => {
-                let share = data.log_shares.get(row).copied().unwrap_or(0.0);
-                (sum, weight) = (sum + (log + share) * own, weight + own);
-            }
-            None => complete = false,
-        }
-    }
-    let total = data.total();
-    match complete {
-        true => Ok(MeanSoFar { mean: sum / total, share: 1.0 }),
-        // Rounding does not make all of some.
-        false => Ok(MeanSoFar { mean: sum / weight, share: (weight / total).min(1.0 - f64::EPSILON) }),
-    }
+    Evaluator::new(model, engine).mean_until(data, stop)
 }
 
 /// The log-likelihood of every row of a table under a model.
@@ -96,18 +73,56 @@ pub fn log_likelihoods<M: Learnable, E: Engine<M>>(
     table: &Table,
     engine: &E,
 ) -> Result<Vec<f64>, ModelError> {
-    Evaluator { model, engine, ready: None }.log_likelihoods(table)
+    Evaluator::new(model, engine).log_likelihoods(table)
 }
 
-/// A model that table after table is evaluated under.
-struct Evaluator<'a, M: Learnable, E: Engine<M>> {
+/// A model that table after table is evaluated under: its tables are made once.
+pub struct Evaluator<'a, M: Learnable, E: Engine<M>> {
     model: &'a M,
     engine: &'a E,
     /// Made when it is needed for the first time.
     ready: Option<M::Ready<E>>,
 }
 
-impl<M: Learnable, E: Engine<M>> Evaluator<'_, M, E> {
+impl<'a, M: Learnable, E: Engine<M>> Evaluator<'a, M, E> {
+    /// Nothing is computed yet.
+    pub fn new(model: &'a M, engine: &'a E) -> Self {
+        Self { model, engine, ready: None }
+    }
+
+    /// What is evaluated.
+    pub fn model(&self) -> &'a M {
+        self.model
+    }
+
+    /// The mean log-likelihood of all rows; where `stop` asks for an end, of some of them, from all over the table.
+    pub fn mean_until(&mut self, data: &Unique, stop: Stop<'_>) -> Result<MeanSoFar, ModelError> {
+        let mut log_likelihood = vec![None; data.table.rows()];
+        let mut pieces = Pieces::new(data.table.rows(), stop);
+        let mut some = data.table.alike();
+        while let Some(places) = pieces.next() {
+            data.table.gather(places.iter().copied(), &mut some);
+            let found = self.log_likelihoods(&some)?;
+            places.into_iter().zip(found).for_each(|(row, log)| log_likelihood[row] = Some(log));
+        }
+        let (mut sum, mut weight, mut complete) = (0.0, 0.0, true);
+        for (row, (log, own)) in log_likelihood.iter().zip(&data.weights).enumerate() {
+            match log {
+                Some(log) => {
+                    let share = data.log_shares.get(row).copied().unwrap_or(0.0);
+                    (sum, weight) = (sum + (log + share) * own, weight + own);
+                }
+                None => complete = false,
+            }
+        }
+        let total = data.total();
+        match complete {
+            true => Ok(MeanSoFar { mean: sum / total, share: 1.0 }),
+            // Rounding does not make all of some.
+            false => Ok(MeanSoFar { mean: sum / weight, share: (weight / total).min(1.0 - f64::EPSILON) }),
+        }
+    }
+
     fn log_likelihoods(&mut self, table: &Table) -> Result<Vec<f64>, ModelError> {
         let Some(mut found) = self.engine.log_likelihoods(self.model, table)? else {
             return self.by_the_model(table);

@@ -6,7 +6,7 @@
 //! was observed, a few times.
 
 use super::engine::Engine;
-use super::evaluate::{MeanSoFar, evaluate_until};
+use super::evaluate::{Evaluator, MeanSoFar};
 use super::pieces::Pieces;
 use super::source::{Datasets, Source, SourceError};
 use crate::blocks::Blocks;
@@ -123,11 +123,10 @@ impl Source<Mixture<Component>> for Filled<'_> {
 
     fn validate<J: Engine<Mixture<Component>>>(
         &mut self,
-        model: &Mixture<Component>,
-        evaluator: &J,
+        evaluator: &mut Evaluator<'_, Mixture<Component>, J>,
         stop: Stop<'_>,
     ) -> Result<MeanSoFar, SourceError> {
-        estimate(model, &self.complete, &self.valid.evidence, self.seed, evaluator, stop)
+        estimate(evaluator, &self.complete, &self.valid.evidence, self.seed, stop)
     }
 
     fn unseen(&self, model: &Mixture<Component>) -> Vec<UnseenStates> {
@@ -217,17 +216,16 @@ fn fill(
 /// The mean log-likelihood of what was observed: exact of complete rows, estimated of some of the others, the same ones and
 /// with the same random numbers every time. Where `stop` asks for an end, of fewer rows.
 fn estimate<J: Engine<Mixture<Component>>>(
-    model: &Mixture<Component>,
+    evaluator: &mut Evaluator<'_, Mixture<Component>, J>,
     complete: &Unique,
     incomplete: &[(usize, Evidence)],
     seed: u64,
-    evaluator: &J,
     stop: Stop<'_>,
 ) -> Result<MeanSoFar, SourceError> {
-    let whole = complete.rows() as f64;
+    let (model, whole) = (evaluator.model(), complete.rows() as f64);
     let exact = match complete.rows() {
         0 => MeanSoFar { mean: 0.0, share: 1.0 },
-        _ => evaluate_until(model, complete, evaluator, stop)?,
+        _ => evaluator.mean_until(complete, stop)?,
     };
     if incomplete.is_empty() {
         return Ok(exact);
@@ -284,14 +282,13 @@ pub fn completed(
 /// The mean log-likelihood of what was observed of a dataset, under a model over blocks of its columns.
 pub fn evaluate_observed<J: Engine<Mixture<Component>>>(
     blocks: &Blocks,
-    model: &Mixture<Component>,
+    evaluator: &mut Evaluator<'_, Mixture<Component>, J>,
     data: &Dataset,
-    evaluator: &J,
     stop: Stop<'_>,
 ) -> Result<MeanSoFar, SourceError> {
     let complete = blocks.unique(&data.complete_rows());
     let incomplete = Incomplete::new(blocks, data, 0)?;
-    estimate(model, &complete, &incomplete.evidence, 0, evaluator, stop)
+    estimate(evaluator, &complete, &incomplete.evidence, 0, stop)
 }
 
 #[cfg(test)]

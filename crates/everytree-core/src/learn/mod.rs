@@ -22,7 +22,8 @@ pub use auto::{
 };
 pub use engine::{Engine, Step, Steps};
 pub use evaluate::{
-    Evaluation, MeanSoFar, edge_posteriors, edge_posteriors_until, evaluate, evaluate_until, log_likelihoods,
+    Evaluation, Evaluator, MeanSoFar, edge_posteriors, edge_posteriors_until, evaluate, evaluate_until,
+    log_likelihoods,
 };
 pub use filled::{completed, evaluate_observed};
 pub use search::{BestModel, Plan, Running, Search, SearchObserver, Trial, TrialResult};

@@ -1,7 +1,7 @@
 //! Where the rows of an epoch come from, and what validates it.
 
 use super::engine::Engine;
-use super::evaluate::{MeanSoFar, evaluate_until};
+use super::evaluate::{Evaluator, MeanSoFar};
 use super::state::Data;
 use crate::data::{Dataset, Unique};
 use crate::infer::InferError;
@@ -41,8 +41,7 @@ pub trait Source<M: Learnable> {
     /// The mean log-likelihood of the validation rows, or of some of them where `stop` asks for an end.
     fn validate<J: Engine<M>>(
         &mut self,
-        model: &M,
-        evaluator: &J,
+        evaluator: &mut Evaluator<'_, M, J>,
         stop: Stop<'_>,
     ) -> Result<MeanSoFar, SourceError>;
 
@@ -79,10 +78,9 @@ impl<M: Learnable> Source<M> for Data<'_> {
 
     fn validate<J: Engine<M>>(
         &mut self,
-        model: &M,
-        evaluator: &J,
+        evaluator: &mut Evaluator<'_, M, J>,
         stop: Stop<'_>,
     ) -> Result<MeanSoFar, SourceError> {
-        Ok(evaluate_until(model, self.valid, evaluator, stop)?)
+        Ok(evaluator.mean_until(self.valid, stop)?)
     }
 }

@@ -3,7 +3,7 @@
 use super::adam::Adam;
 use super::batches::{Batch, order};
 use super::engine::{Engine, Step, Steps};
-use super::evaluate::evaluate_until;
+use super::evaluate::Evaluator;
 use super::source::{Source, SourceError};
 use crate::blocks::BlocksError;
 use crate::data::Unique;
@@ -218,9 +218,9 @@ impl<M: Learnable> State<M> {
             Arc::make_mut(&mut self.model).smooth_unseen(&unseen);
             self.best = Arc::clone(&self.model);
             let stop = || observer.stop();
-            let valid = data.validate(&self.model, evaluator, &stop)?;
-            let rows = data.train(&self.model, 0, &stop)?;
-            let train = evaluate_until(&*self.model, rows, evaluator, &stop)?;
+            let mut evaluator = Evaluator::new(&*self.model, evaluator);
+            let valid = data.validate(&mut evaluator, &stop)?;
+            let train = evaluator.mean_until(data.train(&self.model, 0, &stop)?, &stop)?;
             self.memory = data.memory();
             self.history.push(Epoch { epoch: 0, train: train.mean, valid: valid.mean });
             if valid.is_partial() || train.is_partial() {
@@ -264,7 +264,7 @@ impl<M: Learnable> State<M> {
                     next.average = Arc::new(Some(averaged.to_vec()));
                 }
             }
-            let valid = data.validate(&candidate, evaluator, &|| observer.stop())?;
+            let valid = data.validate(&mut Evaluator::new(&*candidate, evaluator), &|| observer.stop())?;
             if valid.is_partial() {
                 return Ok(Ended::Stopped);
             }

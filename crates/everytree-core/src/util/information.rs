@@ -2,14 +2,14 @@
 
 /// Mutual information of a joint table, in nats.
 pub(crate) fn mutual_information(joint: &[f64], p_u: &[f64], p_v: &[f64]) -> f64 {
-    let mut information = 0.0;
-    for (a, &left) in p_u.iter().enumerate() {
-        for (b, &right) in p_v.iter().enumerate() {
-            let both = joint[a * p_v.len() + b];
-            if both > 0.0 {
-                information += both * (both / (left * right)).ln();
-            }
-        }
-    }
-    information.max(0.0)
+    let lines = joint.chunks_exact(p_v.len()).zip(p_u);
+    lines.fold(0.0, |sum, (line, &left)| mutual_information_with(sum, line, left, p_v)).max(0.0)
+}
+
+/// The sum so far, with one more line of the joint table: all states of v beside one of u.
+pub(crate) fn mutual_information_with(sum: f64, line: &[f64], left: f64, p_v: &[f64]) -> f64 {
+    line.iter().zip(p_v).fold(sum, |sum, (&both, &right)| match both > 0.0 {
+        true => sum + both * (both / (left * right)).ln(),
+        false => sum,
+    })
 }

@@ -14,7 +14,7 @@ pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
 
 pub use hurry::Hurry;
 pub(crate) use hurry::MOMENT;
-pub(crate) use information::mutual_information;
+pub(crate) use information::{mutual_information, mutual_information_with};
 pub(crate) use logs::{choose, log_sum, softmax};
 pub(crate) use normal::standard_normals;
 pub(crate) use offsets::offsets;

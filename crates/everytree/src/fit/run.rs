@@ -8,9 +8,9 @@ use everytree_core::data::Unique;
 use everytree_core::file::{Evaluated, ModelFile, Provenance, Results, TableFacts};
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{
-    BestModel, Datasets, Ended, Engine, LearnError, MeanSoFar, Plan, Progress, Running, Search,
+    BestModel, Datasets, Ended, Engine, Evaluator, LearnError, MeanSoFar, Plan, Progress, Running, Search,
     SearchObserver, SourceError, Trial, TrialResult, completed, edge_posteriors_until, evaluate,
-    evaluate_observed, evaluate_until,
+    evaluate_observed,
 };
 use everytree_core::model::{Component, HowMany, Member, Mixture, ParamsView, Settings, Trees};
 use std::ops::ControlFlow;
@@ -170,22 +170,26 @@ impl SearchObserver for Until<'_> {
     }
 }
 
-/// The mean log-likelihood of a dataset.
-struct Mean<'a> {
+/// The mean log-likelihoods of datasets.
+struct Means<'a> {
     model: &'a Member,
-    data: &'a Dataset,
+    data: &'a [&'a Dataset],
     stop: &'a dyn Fn() -> bool,
 }
 
-impl Compute for Mean<'_> {
-    type Output = MeanSoFar;
+impl Compute for Means<'_> {
+    /// One of each.
+    type Output = Vec<MeanSoFar>;
 
-    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<MeanSoFar, SourceError> {
-        let (blocks, mixture) = (self.model.blocks(), self.model.mixture());
-        match self.data.is_complete() {
-            true => Ok(evaluate_until(mixture, &blocks.unique(self.data), backend, self.stop)?),
-            false => evaluate_observed(blocks, mixture, self.data, backend, self.stop),
-        }
+    fn on<E: Engine<Mixture<Component>>>(&self, backend: &E) -> Result<Vec<MeanSoFar>, SourceError> {
+        let blocks = self.model.blocks();
+        // The tables of a model may be large: they are made once.
+        let mut evaluator = Evaluator::new(self.model.mixture(), backend);
+        let mean = |data: &&Dataset| match data.is_complete() {
+            true => Ok(evaluator.mean_until(&blocks.unique(data), self.stop)?),
+            false => evaluate_observed(blocks, &mut evaluator, data, self.stop),
+        };
+        self.data.iter().map(mean).collect()
     }
 }
 
@@ -226,28 +230,30 @@ impl Learned {
     ) -> Result<Results> {
         let How { precision, device, note: warn, .. } = how;
         let model = &self.model;
-        let mean = |data: &Dataset| device.compute(model, warn, &Mean { model, data, stop });
-        let train_ll = mean(self.learned_from(train))?;
         // Of a model that has learned from these rows too, what they said before counts.
         let refitted = self.all.is_some();
+        let validate = !refitted && valid.is_complete();
+        let mut asked = vec![self.learned_from(train)];
+        asked.extend(validate.then_some(valid));
+        asked.extend(test);
+        let means = device.compute(model, warn, &Means { model, data: &asked, stop })?;
+        let train_ll = means[0];
         let found = best.history.iter().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
-        let valid_ll = match refitted || !valid.is_complete() {
-            true => MeanSoFar { mean: found, share: 1.0 },
-            false => mean(valid)?,
-        };
-        let test_ll = test.map(mean).transpose()?;
+        let valid_ll = if validate { means[1] } else { MeanSoFar { mean: found, share: 1.0 } };
+        let test_ll = test.map(|_| means[asked.len() - 1]);
         let evaluated = Evaluated {
             train: train_ll.share,
             valid: valid_ll.share,
             test: test_ll.map(|test_ll| test_ll.share),
         };
         let (train_ll, valid_ll) = (train_ll.mean, valid_ll.mean);
-        if precision == Precision::F32 && !refitted && valid.is_complete() && !stop() {
-            let in_single = Mean { model, data: valid, stop };
+        if precision == Precision::F32 && validate && !stop() {
+            let in_single = Means { model, data: &[valid], stop };
             let single = match device.compute_single(model, &in_single) {
-                Some(mean) => mean,
+                Some(means) => means,
                 None => in_single.on(&Cpu::<f32>::new().keeping(0))?,
             };
+            let single = single[0];
             // Means over different rows say nothing about each other.
             let comparable = !(single.is_partial() || evaluated.valid < 1.0);
             let single = single.mean;

@@ -1,7 +1,7 @@
 //! The tree of the highest mutual information, and its tables.
 
 use crate::model::PairCounts;
-use crate::util::mutual_information;
+use crate::util::mutual_information_with;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
@@ -24,37 +24,63 @@ pub(super) fn margin(counts: &PairCounts, v: usize, pseudocount: f64) -> Vec<f64
     }
 }
 
-/// `P(x_v = b | x_u = a)`, a line for every a. To every line as many rows as the pseudocount says are added that know nothing of
-/// u: where few rows have a state of u, the table is close to independence.
-pub(super) fn conditional(counts: &PairCounts, v: usize, u: usize, pseudocount: f64) -> Vec<f64> {
-    let (k_u, k_v) = (counts.states()[u], counts.states()[v]);
-    let margin = margin(counts, v, pseudocount);
-    let mut table = Vec::with_capacity(k_u * k_v);
-    for a in 0..k_u {
-        let line: Vec<f64> = (0..k_v).map(|b| both(counts, v, b, u, a) + pseudocount * margin[b]).collect();
+/// The lines of a conditional table, `P(x_v = b | x_u = a)` for every a. To every line as many rows as the pseudocount says are
+/// added that know nothing of u: where few rows have a state of u, the table is close to independence.
+struct Lines<'a> {
+    counts: &'a PairCounts,
+    v: usize,
+    u: usize,
+    pseudocount: f64,
+    margin: Vec<f64>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(counts: &'a PairCounts, v: usize, u: usize, pseudocount: f64) -> Self {
+        Self { counts, v, u, pseudocount, margin: margin(counts, v, pseudocount) }
+    }
+
+    /// The line of state a.
+    fn write(&self, a: usize, line: &mut [f64]) {
+        let Self { counts, v, u, pseudocount, .. } = *self;
+        for (b, (entry, p)) in line.iter_mut().zip(&self.margin).enumerate() {
+            *entry = both(counts, v, b, u, a) + pseudocount * p;
+        }
         let sum: f64 = line.iter().sum();
         match sum > 0.0 {
-            true => table.extend(line.into_iter().map(|count| count / sum)),
+            true => line.iter_mut().for_each(|entry| *entry /= sum),
             // A state of the parent that no row has tells nothing.
-            false => table.extend(&margin),
+            false => line.copy_from_slice(&self.margin),
         }
     }
+}
+
+/// `P(x_v = b | x_u = a)`, a line for every a.
+pub(super) fn conditional(counts: &PairCounts, v: usize, u: usize, pseudocount: f64) -> Vec<f64> {
+    let (k_u, k_v) = (counts.states()[u], counts.states()[v]);
+    let lines = Lines::new(counts, v, u, pseudocount);
+    let mut table = vec![0.0; k_u * k_v];
+    table.par_chunks_mut(k_v).with_min_len(64).enumerate().for_each(|(a, line)| lines.write(a, line));
     table
 }
 
-/// The mutual information of two variables, from tables as a tree would have them: the mean of both directions.
+/// The mutual information of two variables, from tables as a tree would have them: the mean of both directions. Line by line,
+/// twice: a table of many states is never in memory.
 fn information(counts: &PairCounts, v: usize, u: usize, pseudocount: f64) -> f64 {
     let one_way = |v: usize, u: usize| {
-        let (k_v, of_u) = (counts.states()[v], margin(counts, u, pseudocount));
-        let mut joint = conditional(counts, v, u, pseudocount);
-        let mut of_v = vec![0.0; k_v];
-        for (line, p) in joint.chunks_exact_mut(k_v).zip(&of_u) {
-            for (entry, sum) in line.iter_mut().zip(&mut of_v) {
-                *entry *= p;
-                *sum += *entry;
-            }
+        let (lines, of_u) = (Lines::new(counts, v, u, pseudocount), margin(counts, u, pseudocount));
+        let mut line = vec![0.0; counts.states()[v]];
+        let mut of_v = vec![0.0; line.len()];
+        for (a, p) in of_u.iter().enumerate() {
+            lines.write(a, &mut line);
+            line.iter().zip(&mut of_v).for_each(|(entry, sum)| *sum += entry * p);
         }
-        mutual_information(&joint, &of_u, &of_v)
+        let mut information = 0.0;
+        for (a, p) in of_u.iter().enumerate() {
+            lines.write(a, &mut line);
+            line.iter_mut().for_each(|entry| *entry *= p);
+            information = mutual_information_with(information, &line, *p, &of_v);
+        }
+        f64::max(information, 0.0)
     };
     0.5 * (one_way(v, u) + one_way(u, v))
 }

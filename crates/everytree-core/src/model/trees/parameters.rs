@@ -125,7 +125,7 @@ impl TreeParameters {
     /// Puts probabilities into a table, from its first line on.
     pub fn set_table(&mut self, v: usize, first_line: usize, p: &[f64]) {
         let first = self.layout.line(v, first_line).start;
-        let to = self.logits[first..first + p.len()].iter_mut();
+        let to = self.logits[first..first + p.len()].par_iter_mut().with_min_len(1 << 14);
         to.zip(p).for_each(|(logit, p)| *logit = p.max(LEAST_PROBABILITY).ln());
     }
 

@@ -46,7 +46,11 @@ impl TreeModel {
             let before = before.and_then(|before| before.latent.as_mut());
             Precise::new(&layout, &tree, &p, single, before)
         });
-        let log_p = if latent.is_some() { Vec::new() } else { p.iter().map(|p| p.ln()).collect() };
+        let log_p = if latent.is_some() {
+            Vec::new()
+        } else {
+            p.par_iter().with_min_len(1 << 14).map(|p| p.ln()).collect()
+        };
         Ok(Self { tree, layout, p, log_p, latent })
     }
 
