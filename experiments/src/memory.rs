@@ -16,11 +16,13 @@ use std::time::Instant;
 /// Columns, states of each, and rows; more would be too many states in all.
 const SHAPES: [(usize, usize, usize); 5] =
     [(100, 2, 2000), (100, 64, 2000), (1000, 2, 300), (4000, 2, 12), (4, 4096, 20_000)];
-const FAMILIES: [(&str, Family, usize); 4] = [
-    ("moat", Family::Moat, 1024),
-    ("directed", Family::Directed, 256),
-    ("chow-liu", Family::ChowLiu, usize::MAX),
-    ("hclt", Family::Hclt, usize::MAX),
+/// Their names, components, and rows of a batch.
+const FAMILIES: [(&str, Family, usize, usize); 5] = [
+    ("moat", Family::Moat, 1, 1024),
+    ("directed", Family::Directed, 1, 256),
+    ("chow-liu", Family::ChowLiu, 1, usize::MAX),
+    ("mixture-of-trees", Family::ChowLiu, 3, usize::MAX),
+    ("hclt", Family::Hclt, 1, usize::MAX),
 ];
 const HIDDEN: usize = 4;
 
@@ -64,7 +66,7 @@ impl Memory {
             let train = self.folder.join(format!("{columns}x{states}.csv"));
             let incomplete = self.folder.join(format!("{columns}x{states}-incomplete.csv"));
             write_table(&train, columns, states, rows, false)?;
-            for (name, family, batch) in FAMILIES {
+            for (name, family, components, batch) in FAMILIES {
                 if self.family.as_ref().is_some_and(|wanted| wanted != name) {
                     continue;
                 }
@@ -78,15 +80,22 @@ impl Memory {
                 let model = self.folder.join(format!("{columns}x{states}-{name}.everytree"));
                 let mut fit =
                     vec!["fit", path(&train)?, "--family", name, "--max-states", "5000", "--device", "cpu"];
-                fit.extend(["--epochs", "1", "--timeout", "600s", "--quiet", "--out", path(&model)?]);
+                fit.extend(["--timeout", "600s", "--quiet", "--out", path(&model)?]);
                 if family == Family::Hclt {
                     fit.extend(["--hidden", "4"]);
+                }
+                if components > 1 {
+                    // What an epoch keeps of the one before is there from the second on.
+                    fit.extend(["--components", "3", "--epochs", "3"]);
+                } else {
+                    fit.extend(["--epochs", "1"]);
                 }
                 let shape = ComponentShape { pairs: Some(Pairs::Lambda), hidden: Some(HIDDEN) };
                 let batch = if columns >= 500 { batch.min(64) } else { batch };
                 let all = vec![states; columns];
                 let of_rows = footprint_of_rows(&all, rows);
-                let learning = Footprint::of(family, &shape, &all, 1, batch.min(rows)).learning + of_rows;
+                let learning =
+                    Footprint::of(family, &shape, &all, components, batch.min(rows)).learning + of_rows;
                 _ = fs::remove_file(&model);
                 let fitted = self.measure(&fit)?;
                 if !model.exists() {
@@ -96,21 +105,37 @@ impl Memory {
                 }
                 let file = ModelFile::load(&model).context("the model that was just learned")?;
                 let all = file.schema.states();
-                let need = Footprint::of(family, &shape, &all, 1, batch.min(rows));
+                let need = Footprint::of(family, &shape, &all, components, batch.min(rows));
                 let looking = if file.edge_posteriors.iter().all(Option::is_some) {
                     need.looking
                 } else {
                     need.finding
                 };
-                let out = self.folder.join("out.csv");
-                let (model, table, out) = (path(&model)?, path(&incomplete)?, path(&out)?);
-                let commands: [(&str, u64, Vec<&str>); 5] = [
+                let (out, mixed) = (self.folder.join("out.csv"), self.folder.join("mixed.everytree"));
+                let (model, table, out, mixed) =
+                    (path(&model)?, path(&incomplete)?, path(&out)?, path(&mixed)?);
+                // Columns that are in every table.
+                let together = ["info", model, "mutual-information", "c0", "c1", "--trees", "2000"];
+                let mut commands: Vec<(&str, u64, Vec<&str>)> = vec![
                     ("score", need.scoring, vec!["score", model, table]),
                     ("impute", need.imputing, vec!["impute", model, table, "--out", out]),
                     ("sample", need.answers, vec!["sample", model, "-n", "1000", "--out", out]),
                     ("query", need.answers, vec!["query", model, "--given", "c1=v1", "--trees", "2000"]),
                     ("inspect", looking, vec!["inspect", model, "--edges"]),
+                    ("map", need.searching, vec!["map", model, "--given", "c1=v1"]),
+                    ("info", need.answers, together.to_vec()),
+                    (
+                        "mix",
+                        2 * need.scoring,
+                        vec!["mix", model, model, "--weights-from", table, "--out", mixed],
+                    ),
                 ];
+                // The others grow for as long as it pays.
+                if components == 1 && family != Family::Hclt {
+                    let mut compare = vec!["compare", path(&train)?, "--families", name, "--time", "60s"];
+                    compare.extend(["--max-states", "5000"]);
+                    commands.push(("compare", need.learning + of_rows, compare));
+                }
                 let mut line = |command: &str, predicted: u64, found: Measured| {
                     let predicted = predicted as f64 / 1e6;
                     let Measured { peak, seconds, fine } = found;

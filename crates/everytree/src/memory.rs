@@ -46,6 +46,8 @@ pub enum Work {
     Score,
     /// Missing cells of many rows filled in.
     Impute,
+    /// A search for the most probable rows.
+    Search,
 }
 
 impl Model {
@@ -66,15 +68,25 @@ impl Model {
             let components = member.mixture().components().len();
             let states = member.blocks().states();
             let footprint = Footprint::of(member.family(), &member.shape(), &states, components, 0);
-            match work {
+            let needed = match work {
                 Work::Look if posteriors.is_some() => footprint.looking,
                 Work::Look => footprint.finding,
                 Work::Answer => footprint.answers,
                 Work::Score => footprint.scoring,
                 Work::Impute => footprint.imputing,
-            }
+                Work::Search => footprint.searching,
+            };
+            let shared = match work {
+                Work::Score => footprint.shared_scoring,
+                _ => footprint.shared,
+            };
+            (needed, shared)
         };
-        members.map(of).fold(0, u64::saturating_add)
+        // What members share is there once.
+        let together = |(sum, counted): (u64, u64), (needed, shared): (u64, u64)| {
+            (sum.saturating_sub(counted).saturating_add(needed), shared)
+        };
+        members.map(of).fold((0, 0), together).0
     }
 
     /// Is there room for it?
@@ -84,6 +96,7 @@ impl Model {
             Work::Answer => "answers of this model",
             Work::Score => "scores by this model",
             Work::Impute => "imputation by this model",
+            Work::Search => "a search in this model",
         };
         let fits = memory::check(what, self.memory_needed(work));
         Ok(fits.map_err(|error| Kind::Memory(error, REMEDY))?)

@@ -1,7 +1,7 @@
 //! The most probable rows (MAP), given evidence.
 
 use crate::evidence::{Evidence, with_evidence};
-use crate::{Error, Model, Result};
+use crate::{Error, Model, Result, Work};
 use everytree_core::data::Schema;
 use everytree_core::infer::Search;
 use std::fmt;
@@ -141,7 +141,8 @@ impl<'m> MostProbable<'m> {
         };
         let search = Search { trees: self.trees, seed: self.seed, ..Search::default() };
         let go_on = self.progress.unwrap_or(&|_| true);
-        let found = self.model.inference()?.most_probable_with(&known, self.rows, search, go_on)?;
+        let found =
+            self.model.inference_for(Work::Search)?.most_probable_with(&known, self.rows, search, go_on)?;
         let row = |found: everytree_core::infer::MostProbable| ProbableRow {
             codes: found.row,
             log_p: found.log_p,

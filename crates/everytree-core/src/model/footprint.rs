@@ -21,8 +21,14 @@ pub struct Footprint {
     pub scoring: u64,
     /// Cells filled in.
     pub imputing: u64,
+    /// A search for the most probable rows.
+    pub searching: u64,
     /// Learning, with all copies of the parameters.
     pub learning: u64,
+    /// What is in each of these, and once only where several models answer together; and the same of scoring.
+    pub shared: u64,
+    /// As `shared`, of `scoring`.
+    pub shared_scoring: u64,
 }
 
 /// What a program has without any model, and what it knows of each column: names, labels, cells of rows that come or go.
@@ -30,6 +36,8 @@ const BASE: f64 = 10e6;
 const OF_COLUMN: f64 = 1200.0;
 /// Of each column, cells of rows that are drawn.
 const DRAWN: f64 = 1300.0;
+/// Of each column, cells of rows that a search begins with.
+const SEARCHED: f64 = 8000.0;
 /// What the allocator and small things add.
 const SLACK: f64 = 1.1;
 
@@ -92,6 +100,8 @@ impl Footprint {
                     true => 0.0,
                     false => (5.0 * components + 2.0) * square,
                 };
+                // And the edges of every component.
+                let pairs = (2.1 + 2.0 * components) * edges;
                 (answers + pairs, answers + pairs, answers, answers, 2.2 * own * components + seen + counted)
             }
             Trees::OneLatent => {
@@ -119,7 +129,8 @@ impl Footprint {
         };
         // What is known of rows that are scored together.
         let incomplete = (2048.0 * 8.0 * total).min((1u64 << 24) as f64);
-        let bytes = |beside: f64| (SLACK * (model + beside) + BASE + OF_COLUMN * n) as u64;
+        let shared = BASE + OF_COLUMN * n;
+        let bytes = |beside: f64| (SLACK * (model + beside) + shared) as u64;
         Self {
             model: bytes(0.0),
             looking: bytes(looking),
@@ -127,7 +138,10 @@ impl Footprint {
             answers: bytes(answers + DRAWN * n),
             scoring: bytes(scoring + incomplete),
             imputing: bytes(scoring),
+            searching: bytes(scoring + SEARCHED * n),
             learning: bytes(learning),
+            shared: shared as u64,
+            shared_scoring: (shared + SLACK * incomplete) as u64,
         }
     }
 }
