@@ -126,7 +126,8 @@ impl Memory {
                     ("info", need.answers, together.to_vec()),
                     (
                         "mix",
-                        2 * need.scoring,
+                        // They score one after the other.
+                        need.scoring + need.model - need.shared,
                         vec!["mix", model, model, "--weights-from", table, "--out", mixed],
                     ),
                 ];

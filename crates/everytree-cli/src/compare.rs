@@ -148,9 +148,6 @@ impl Compare {
         let mut progress = Progress::new(self.quiet, tables.train.schema(), &tables.notices)?;
         let rows = Rows::new(&tables, &self.sources, self.seed)?;
         rows.introduce(&mut progress, self.seed);
-        if [&rows.train, &rows.valid].iter().any(|data| !data.is_complete()) {
-            bail!("--missing marginalise: families are compared on complete rows; use category");
-        }
         let families = if self.families.is_empty() {
             all().into_iter().map(str::to_owned).collect()
         } else {

@@ -4,7 +4,7 @@ use everytree_core::data::{Dataset, Missing, Table};
 use everytree_core::forest::Cpu;
 use everytree_core::infer::Sampling;
 use everytree_core::infer::{Effort, Evidence};
-use everytree_core::learn::{Datasets, Plan, Search, evaluate, evaluate_observed};
+use everytree_core::learn::{Datasets, Evaluator, Plan, Search, evaluate, evaluate_observed};
 use everytree_core::model::{Component, Directed, Family, HowMany, Model, Pairs, Settings, Start};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -147,14 +147,8 @@ fn the_likelihood_of_observed_cells_is_estimated() {
         }
         exact += asked.log_evidence(&evidence, Effort::default()).unwrap().value / table.rows() as f64;
     }
-    let found = evaluate_observed(
-        model.members()[0].blocks(),
-        model.members()[0].mixture(),
-        &data,
-        &Cpu::<f64>::new(),
-        &|| false,
-    )
-    .unwrap()
-    .mean;
+    let (member, backend) = (&model.members()[0], Cpu::<f64>::new());
+    let mut evaluator = Evaluator::new(member.mixture(), &backend);
+    let found = evaluate_observed(member.blocks(), &mut evaluator, &data, &|| false).unwrap().mean;
     assert!((found - exact).abs() < 0.02, "{found} {exact}");
 }
