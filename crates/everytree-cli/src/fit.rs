@@ -80,7 +80,8 @@ pub struct Fit {
     #[command(flatten)]
     sources: Sources,
     /// Learn once more, from the held-out rows too, for as many epochs as were best.
-    #[arg(long, conflicts_with_all = ["valid", "resume", "checkpoint", "no_refit"])]
+    /// So it is anyway where rows were held out, and never with --valid.
+    #[arg(long, conflicts_with_all = ["valid", "no_refit"])]
     refit: bool,
     /// Do not learn once more from the held-out rows too.
     #[arg(long)]
@@ -107,9 +108,10 @@ pub struct Fit {
     hidden: Option<HowMany>,
     #[command(flatten)]
     blocks: BlockArguments,
-    /// Parameterisation of pair tables: the paper's intervals, or free matrices scaled to the margins.
-    #[arg(long, default_value = "lambda", value_name = "lambda|sinkhorn", hide_possible_values = true)]
-    pairs: PairChoice,
+    /// Parameterisation of pair tables: the paper's intervals, or free matrices scaled to the margins. Default: intervals where no
+    /// column has more than two values, so that they have every table; else matrices.
+    #[arg(long, value_name = "lambda|sinkhorn", hide_possible_values = true)]
+    pairs: Option<PairChoice>,
     /// Start from counts and mutual information, or at random.
     #[arg(long, default_value = "counts", value_name = "counts|random", hide_possible_values = true)]
     init: InitChoice,
@@ -230,7 +232,7 @@ impl Fit {
         options.hidden = self.hidden;
         options.blocks = self.blocks.options()?;
         options.block_states = self.blocks.block_states.clone();
-        options.pairs = self.pairs.into();
+        options.pairs = self.pairs.map(Into::into);
         options.init = self.init.into();
         options.pseudocount = self.pseudocount;
         options.laplace = self.laplace;

@@ -106,11 +106,6 @@ fn cases() -> Vec<Case> {
         case("trees along a gradient", GOOD, &["--family", "mixture-of-trees", "--optimiser", "adam"]),
         case("an average of trees", GOOD, &["--family", "mixture-of-trees", "--average", "0.9"]),
         ask("a comparison of nobody", &["compare", "t.csv", "--families", "forest"]),
-        Case {
-            name: "a comparison with holes",
-            files: vec![("h.csv", "a,b,c\n0,x,1\n1,,2\n0,x,2\n1,y,1\n0,y,1\n1,x,2\n".into())],
-            arguments: vec!["compare", "h.csv", "--missing", "marginalise"],
-        },
         ask("a page in no folder", &["compare", "t.csv", "--html", "nowhere/c.html"]),
         case("expectation–maximisation of the paper's family", GOOD, &["--optimiser", "em"]),
         case("negative shrinkage", GOOD, &["--family", "directed", "--shrinkage=-1"]),

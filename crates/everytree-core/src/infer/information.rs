@@ -135,8 +135,9 @@ impl Inference<'_> {
     /// When there are no such columns.
     pub fn mutual_information(&self, u: usize, v: usize, effort: Effort<'_>) -> Result<Estimate, InferError> {
         let k_v = self.columns[v];
+        // Never below zero, whatever rounding says.
         let of_joint =
-            |joint: &[f64]| Estimate { value: dot(joint, &ratios(joint, k_v)), standard_error: 0.0 };
+            |joint: &[f64]| Estimate { value: dot(joint, &ratios(joint, k_v)).max(0.0), standard_error: 0.0 };
         if let Some(Group { blocks, mixed }) = self.enumerable(effort) {
             let pair = Pair::new(blocks, u, v);
             let mut joint = vec![0.0; pair.size()];

@@ -13,8 +13,8 @@ from ._parameters import keep, whole
 _COMMON = """
     holdout : float, default 0.1
         Fraction of the rows that is held out to choose the best epoch and size, where ``fit`` gets no ``valid``.
-    refit : bool, default False
-        Learn once more, from the held-out rows too, for as many epochs as were best.
+    refit : bool, optional
+        Learn once more, from the held-out rows too, for as many epochs as were best. Default: yes, unless ``fit`` gets ``valid``.
     max_states : int, default 64
         Most different values of a column that are states as they are. Columns of more numbers are cut into 8 quantile bins;
         columns of more texts are refused, unless ``other`` says how many to tell apart.
@@ -115,11 +115,11 @@ class MixtureOfAllTrees(Density):
         pseudocount: float = 1.0,
         laplace: float | None = None,
         shrinkage: float | None = None,
-        pairs: str = "lambda",
+        pairs: str | None = None,
         init: str = "counts",
         precision: str = "f32",
         holdout: float = 0.1,
-        refit: bool = False,
+        refit: bool | None = None,
         max_states: int = 64,
         bins: int | Mapping[Any, int] | str | None = None,
         missing: str = "category",
@@ -238,7 +238,7 @@ class IndependentColumns(Baseline):
         *,
         laplace: float | None = None,
         holdout: float = 0.1,
-        refit: bool = False,
+        refit: bool | None = None,
         max_states: int = 64,
         bins: Any = None,
         missing: str = "category",
@@ -274,7 +274,7 @@ class ChowLiuTree(Baseline):
         *,
         laplace: float | None = None,
         holdout: float = 0.1,
-        refit: bool = False,
+        refit: bool | None = None,
         max_states: int = 64,
         bins: Any = None,
         missing: str = "category",
@@ -314,7 +314,7 @@ class MixtureOfTrees(Baseline):
         shrinkage: float | None = None,
         epochs: int | None = None,
         holdout: float = 0.1,
-        refit: bool = False,
+        refit: bool | None = None,
         max_states: int = 64,
         bins: Any = None,
         missing: str = "category",
@@ -352,7 +352,7 @@ class HiddenChowLiuTree(Baseline):
         epochs: int | None = None,
         batch_size: int | None = None,
         holdout: float = 0.1,
-        refit: bool = False,
+        refit: bool | None = None,
         max_states: int = 64,
         bins: Any = None,
         missing: str = "category",

@@ -33,7 +33,7 @@ options! {
     /// Limits on the combinations of a block, tried one by one, where blocks are looked for.
     block_states(limits: Vec<usize>);
     /// Parameterisation of pair tables, in families with a choice.
-    pairs(pairs: Pairs);
+    pairs(pairs: Pairs) => Some(pairs);
     /// What parameters are at the start.
     init(init: Init);
     /// Rows spread evenly over all states that are added to the counts at the start.

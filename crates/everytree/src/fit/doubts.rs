@@ -18,9 +18,8 @@ pub(super) fn of(report: &FitReport) -> Vec<String> {
         doubts.push(format!("{rows} to validate with: that tells little about which model is better"));
     }
     let gap = report.train_ll - report.valid_ll;
-    // What has learned from the validation rows too cannot be told apart by them.
-    let alike = report.refit && report.folds == 1;
-    if gap > FAR_APART * report.valid_ll.abs() && !alike && report.evaluated.is_none() {
+    // Of a model that has learned from all rows, too: what it said of those held out is from before.
+    if gap > FAR_APART * report.valid_ll.abs() && report.evaluated.is_none() {
         doubts.push(format!(
             "rows to learn from are {gap:.2} nats more probable than others: much was learned by heart; fewer states \
              (`bins`, `other`) or more rows may help"

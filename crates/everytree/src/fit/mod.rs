@@ -89,8 +89,8 @@ use std::time::{Duration, Instant};
 /// let checkpoint = everytree::Checkpoint::load(&folder.path().join("half.way"))?;
 /// assert_eq!(fit.resume(checkpoint).run_with(&train, &mut ())?.report.valid_ll, fitted.report.valid_ll);
 ///
-/// // Free matrices for the paper's family; latent variables; a tenth held out, and learned from in the end.
-/// Fit::new().family("moat").pairs(Pairs::Sinkhorn).epochs(1).holdout(0.1).refit(true).run(&train)?;
+/// // The paper's intervals for its family; latent variables; a tenth held out, and not learned from in the end.
+/// Fit::new().family("moat").pairs(Pairs::Lambda).epochs(1).holdout(0.1).refit(false).run(&train)?;
 /// Fit::new().family("hclt").hidden_auto().epochs(1).run(&train)?; // or .hidden(4)
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -203,7 +203,11 @@ impl Fit {
                 let auto = checked.looks_for_blocks();
                 let groupings = blocks::groupings(&self.options, auto, &train, &note, &|| hurry.asked())?;
                 cut = hurry.was_cut();
-                (checked.search(groupings, &settings), settings, self.options.precision)
+                (
+                    checked.search(groupings, &train.schema().states(), &settings),
+                    settings,
+                    self.options.precision,
+                )
             }
         };
         let put_aside = |search: &Search, settings: &Settings| Checkpoint {
@@ -265,7 +269,7 @@ impl Fit {
         let unfinished =
             (is_stopped && !cut && under_way(&search)).then(|| Box::new(put_aside(&search, &settings)));
         let mut learned = Learned { model: best.model.clone(), settings, facts: facts.clone(), all: None };
-        if self.options.refit.unwrap_or(false) {
+        if self.options.refit.unwrap_or(held_out.is_some()) {
             if matches!(stopped, Stopped::Done | Stopped::Patience) {
                 observer.borrow_mut().refit(best_epoch(&best));
                 monitor.keep = None;

@@ -37,8 +37,9 @@ pub struct FitOptions {
     pub blocks: BlockOptions,
     /// With blocks that are looked for: most combinations of a block; several limits are tried one by one.
     pub block_states: Vec<usize>,
-    /// Parameterisation of pair tables.
-    pub pairs: Pairs,
+    /// Parameterisation of pair tables, in families with a choice. `None`: the paper's intervals where no variable has more than two
+    /// states, and every table can be had; else free matrices.
+    pub pairs: Option<Pairs>,
     /// Where learning begins.
     pub init: Init,
     /// Rows spread evenly over all states that are added to the counts at the start.
@@ -72,7 +73,8 @@ pub struct FitOptions {
     pub folds: Option<usize>,
     /// How much work a choice of the family may be.
     pub effort: Effort,
-    /// Learn once more, from the held-out rows too, for as many epochs as were best. `None`: where the family is chosen.
+    /// Learn once more, from the held-out rows too, for as many epochs as were best. `None`: where the fit itself holds
+    /// rows out.
     pub refit: Option<bool>,
     /// Seconds after which the best model so far is kept.
     pub timeout: Option<f64>,
@@ -88,7 +90,7 @@ impl Default for FitOptions {
             hidden: None,
             blocks: BlockOptions::default(),
             block_states: Vec::new(),
-            pairs: Pairs::Lambda,
+            pairs: None,
             init: Init::Counts,
             pseudocount: 1.0,
             laplace: None,

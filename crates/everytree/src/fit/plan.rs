@@ -69,7 +69,7 @@ impl<'a> Checked<'a> {
         if options.hidden.is_some() && spec.trees != Trees::OneLatent {
             return Err(Error::unwanted("hidden", goes_with(|spec| spec.trees == Trees::OneLatent)));
         }
-        if options.pairs == Pairs::Sinkhorn && !spec.pair_tables {
+        if options.pairs == Some(Pairs::Sinkhorn) && !spec.pair_tables {
             return Err(Error::unwanted("pairs", goes_with(|spec| spec.pair_tables)));
         }
         if options.laplace.is_some() && !spec.laplace {
@@ -128,11 +128,12 @@ impl<'a> Checked<'a> {
         Ok(settings)
     }
 
-    /// A search to begin with, of these ways to group columns.
-    pub fn search(&self, groupings: Vec<Vec<Vec<usize>>>, settings: &Settings) -> Search {
+    /// A search to begin with, of these ways to group columns with so many states each.
+    pub fn search(&self, groupings: Vec<Vec<Vec<usize>>>, states: &[usize], settings: &Settings) -> Search {
+        let two = states.iter().all(|&count| count <= 2) && groupings.iter().all(Vec::is_empty);
         let start = Start {
             family: self.family,
-            pairs: self.options.pairs,
+            pairs: self.options.pairs.unwrap_or_else(|| usual_pairs(two)),
             // What is counted once is smoothed like what is counted again and again.
             pseudocount: match self.family.spec().counted {
                 true => settings.regularisation.laplace,
@@ -144,6 +145,11 @@ impl<'a> Checked<'a> {
         let (components, hidden) = (self.components, self.hidden);
         Search::new(Plan { groupings, components, hidden, pilot_epochs: PILOT_EPOCHS, start })
     }
+}
+
+/// Pair tables of variables of two states, or of more: the paper's intervals have every table of two states, and not of more.
+pub(super) fn usual_pairs(two_states: bool) -> Pairs {
+    if two_states { Pairs::Lambda } else { Pairs::Sinkhorn }
 }
 
 /// Which families an option is for.

@@ -3,6 +3,7 @@
 use super::super::explained;
 use super::super::monitor::Monitor;
 use super::super::options::{FitOptions, Precision};
+use super::super::plan::usual_pairs;
 use super::super::run::{How, learn, log_p};
 use super::{CandidateReport, Trying, budget};
 use crate::device::Device;
@@ -14,7 +15,7 @@ use everytree_core::learn::{
     BestModel, CandidateResult, Choosing, Datasets, Ended, Folds, LearnError, Next, Plan, Portfolio, Search,
     SearchObserver, Stacking, UnderWay, within,
 };
-use everytree_core::model::{Candidate, HowMany, Pairs, Settings};
+use everytree_core::model::{Candidate, HowMany, Settings};
 
 /// A candidate that is so many standard errors below the best after some folds is given up.
 const FAR_BEHIND: f64 = 3.0;
@@ -73,7 +74,7 @@ impl<'a> Auto<'a> {
         let states: std::result::Result<Vec<Vec<usize>>, _> =
             groupings.iter().map(|groups| Ok(Blocks::observed(groups, train)?.states())).collect();
         let states = states.map_err(|error| explained(LearnError::Blocks(error), &train.clone().into()))?;
-        let binary = states[0].iter().all(|&count| count == 2);
+        let two = states[0].iter().all(|&count| count <= 2);
         let portfolio = Portfolio {
             groupings,
             budget: budget(options.effort, train.rows() + valid.rows(), train.columns()),
@@ -81,8 +82,7 @@ impl<'a> Auto<'a> {
             folds: folds.count(),
             rows: train.rows(),
             states,
-            // Of two states both are the same, and intervals are quicker.
-            pairs: if binary { Pairs::Lambda } else { Pairs::Sinkhorn },
+            pairs: usual_pairs(two),
         };
         let state = Choosing {
             portfolio,
