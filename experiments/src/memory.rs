@@ -17,14 +17,17 @@ use std::time::Instant;
 const SHAPES: [(usize, usize, usize); 5] =
     [(100, 2, 2000), (100, 64, 2000), (1000, 2, 300), (4000, 2, 12), (4, 4096, 20_000)];
 /// Their names, components, and rows of a batch.
-const FAMILIES: [(&str, Family, usize, usize); 5] = [
+const FAMILIES: [(&str, Family, usize, usize); 6] = [
     ("moat", Family::Moat, 1, 1024),
+    // The paper's intervals, where free matrices are usual.
+    (INTERVALS, Family::Moat, 1, 1024),
     ("directed", Family::Directed, 1, 256),
     ("chow-liu", Family::ChowLiu, 1, usize::MAX),
     ("mixture-of-trees", Family::ChowLiu, 3, usize::MAX),
     ("hclt", Family::Hclt, 1, usize::MAX),
 ];
 const HIDDEN: usize = 4;
+const INTERVALS: &str = "moat-lambda";
 
 /// Measure what commands take of memory, beside what is predicted. On Unix.
 #[derive(Args)]
@@ -70,6 +73,13 @@ impl Memory {
                 if self.family.as_ref().is_some_and(|wanted| wanted != name) {
                     continue;
                 }
+                let intervals = name == INTERVALS;
+                if intervals && states == 2 {
+                    // They are usual there.
+                    continue;
+                }
+                let pairs = if intervals || states == 2 { Pairs::Lambda } else { Pairs::Sinkhorn };
+                let preset = if intervals { "moat" } else { name };
                 // Trees score so quickly that all threads can have some.
                 let rows_to_score = match family.spec().trees {
                     Trees::All if columns >= 4000 => 4,
@@ -79,8 +89,11 @@ impl Memory {
                 write_table(&incomplete, columns, states, rows_to_score, true)?;
                 let model = self.folder.join(format!("{columns}x{states}-{name}.everytree"));
                 let mut fit =
-                    vec!["fit", path(&train)?, "--family", name, "--max-states", "5000", "--device", "cpu"];
+                    vec!["fit", path(&train)?, "--family", preset, "--max-states", "5000", "--device", "cpu"];
                 fit.extend(["--timeout", "600s", "--quiet", "--out", path(&model)?]);
+                if intervals {
+                    fit.extend(["--pairs", "lambda"]);
+                }
                 if family == Family::Hclt {
                     fit.extend(["--hidden", "4"]);
                 }
@@ -90,7 +103,7 @@ impl Memory {
                 } else {
                     fit.extend(["--epochs", "1"]);
                 }
-                let shape = ComponentShape { pairs: Some(Pairs::Lambda), hidden: Some(HIDDEN) };
+                let shape = ComponentShape { pairs: Some(pairs), hidden: Some(HIDDEN) };
                 let batch = if columns >= 500 { batch.min(64) } else { batch };
                 let all = vec![states; columns];
                 let of_rows = footprint_of_rows(&all, rows);
@@ -132,8 +145,8 @@ impl Memory {
                     ),
                 ];
                 // The others grow for as long as it pays.
-                if components == 1 && family != Family::Hclt {
-                    let mut compare = vec!["compare", path(&train)?, "--families", name, "--time", "60s"];
+                if components == 1 && family != Family::Hclt && !intervals {
+                    let mut compare = vec!["compare", path(&train)?, "--families", preset, "--time", "60s"];
                     compare.extend(["--max-states", "5000"]);
                     commands.push(("compare", need.learning + of_rows, compare));
                 }

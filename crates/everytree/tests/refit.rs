@@ -86,7 +86,10 @@ fn a_refit_goes_on_to_the_same_bits() {
             let checkpoint = Checkpoint::load(&path).unwrap();
             let resumed = Fit::new().resume(checkpoint).run_with(&data, &mut ()).unwrap();
             assert!(resumed.report.refit, "{number}");
-            assert!(resumed.model.to_bytes().unwrap() == expected, "{number}, in the refit: {in_refit}, {at}");
+            assert!(
+                resumed.model.to_bytes().unwrap() == expected,
+                "{number}, in the refit: {in_refit}, {at}"
+            );
         }
     }
 }

@@ -171,29 +171,64 @@ impl Mixed<'_> {
         evidence: &Evidence,
         effort: Effort<'_>,
     ) -> Result<Estimate, InferError> {
-        let by_completions = || match (effort.tolerance, self.completions_pay(evidence, effort)) {
-            (Some(tolerance), true) if tolerance >= completions::LEAST_TOLERANCE => {
-                completions::log_evidence(self, evidence, tolerance, effort.seed)
-            }
-            _ => Ok(None),
-        };
-        // A completion costs as much as many trees where there are many variables.
-        let many = evidence.variables() > FEW_VARIABLES;
-        if !many && let Some(found) = by_completions()? {
+        if let Some(found) = self.log_evidence_soon(evidence, effort)? {
             return Ok(found);
         }
+        self.log_evidence_by_trees(evidence, effort)
+    }
+
+    /// The same where there is no need for random trees alone: of single trees, and where a few completions say it.
+    pub(super) fn log_evidence_soon(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'_>,
+    ) -> Result<Option<Estimate>, InferError> {
+        if !self.parts.iter().any(is_of_all_trees) {
+            if let [part] = &self.parts[..] {
+                return part.log_evidence(evidence, effort, &|| Ok(None)).map(Some);
+            }
+            let found = self.log_evidences(evidence, effort)?;
+            return Ok(Some(total(&found.into_iter().flatten().collect::<Vec<_>>())));
+        }
+        match completions_come_first(evidence) {
+            true => self.by_completions(evidence, effort),
+            false => Ok(None),
+        }
+    }
+
+    /// The same where completions were tried, if they come first.
+    pub(super) fn log_evidence_by_trees(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'_>,
+    ) -> Result<Estimate, InferError> {
         if let [part] = &self.parts[..] {
-            let by_completions: &dyn Fn() -> _ = if many { &by_completions } else { &|| Ok(None) };
-            return part.log_evidence(evidence, effort, by_completions);
+            return part.log_evidence(evidence, effort, &|| match completions_come_first(evidence) {
+                true => Ok(None),
+                false => self.by_completions(evidence, effort),
+            });
         }
         let parts = self.log_evidences(evidence, effort)?;
         Ok(total(&parts.into_iter().flatten().collect::<Vec<_>>()))
     }
 
+    fn by_completions(
+        &self,
+        evidence: &Evidence,
+        effort: Effort<'_>,
+    ) -> Result<Option<Estimate>, InferError> {
+        match (effort.tolerance, self.completions_pay(evidence, effort)) {
+            (Some(tolerance), true) if tolerance >= completions::LEAST_TOLERANCE => {
+                completions::log_evidence(self, evidence, tolerance, effort.seed)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Are there too many completions to look at all of them, and is no tree enough?
     fn completions_pay(&self, evidence: &Evidence, effort: Effort<'_>) -> bool {
-        let all_trees = |part: &ComponentInference<'_>| matches!(part, ComponentInference::AllTrees(_));
-        self.parts.iter().any(all_trees) && Method::affordable(evidence, effort.operations) != Method::Exact
+        self.parts.iter().any(is_of_all_trees)
+            && Method::affordable(evidence, effort.operations) != Method::Exact
     }
 
     /// `log π_k P_k(e)` of every component; none of those that do not explain the evidence.
@@ -265,6 +300,15 @@ impl Mixed<'_> {
         let rows = chosen.into_iter().filter_map(|k| own[k].next()).collect();
         Ok((rows, drawn))
     }
+}
+
+fn is_of_all_trees(part: &ComponentInference<'_>) -> bool {
+    matches!(part, ComponentInference::AllTrees(_))
+}
+
+/// A completion costs as much as many trees where there are many variables.
+fn completions_come_first(evidence: &Evidence) -> bool {
+    evidence.variables() <= FEW_VARIABLES
 }
 
 /// What is left to do for each of several that explain the evidence, given the logarithms of their shares times what each gives to

@@ -12,6 +12,7 @@ mod estimate;
 mod evidence;
 mod exact;
 mod gibbs;
+mod guided;
 mod importance;
 mod information;
 mod k_best;

@@ -12,7 +12,7 @@ use super::mixed::{Mixed, efforts, total, weigh};
 use super::most_probable::{MostProbable, Search, best_rows};
 use super::posterior::{EdgePosterior, Expectation, Posterior, by_variable};
 use super::sample::{Drawn, Sampling};
-use super::{InferError, exact};
+use super::{InferError, exact, guided};
 use crate::blocks::Blocks;
 use crate::data::{Codes, Table};
 use crate::model::{ComponentInference, Density, Likelihood, Model, ModelError};
@@ -221,6 +221,9 @@ impl<'a> Inference<'a> {
         if !(0..self.columns.len()).any(|column| evidence.is_given(column)) {
             return Ok(Estimate { value: 0.0, standard_error: 0.0 });
         }
+        if let Some(found) = guided::log_evidence(self, evidence, effort)? {
+            return Ok(found);
+        }
         match self.single() {
             Some(group) => group.mixed.log_evidence(&of_blocks(&group.blocks, evidence), effort),
             None => {
@@ -236,10 +239,25 @@ impl<'a> Inference<'a> {
         evidence: &Evidence,
         effort: Effort<'_>,
     ) -> Result<Vec<Option<Estimate>>, InferError> {
-        let found = self.each(evidence, effort, &|group, of_blocks, own| {
-            // Completions are as exact as this tolerance where it counts little, too.
-            group.mixed.log_evidence(of_blocks, Effort { tolerance: effort.tolerance, ..own })
-        })?;
+        // Most groups have an answer without a pilot, which would take longer than the answer.
+        let mut soon = Vec::with_capacity(self.groups.len());
+        for (number, group) in self.groups.iter().enumerate() {
+            let own = Effort { seed: seed_of(effort.seed, number as u64), ..effort };
+            match group.mixed.log_evidence_soon(&of_blocks(&group.blocks, evidence), own) {
+                Ok(Some(found)) => soon.push(Some(found)),
+                Err(InferError::Impossible) => soon.push(None),
+                Err(error) => return Err(error),
+                Ok(None) => break,
+            }
+        }
+        let found = match soon.len() == self.groups.len() {
+            true if soon.iter().all(Option::is_none) => return Err(InferError::Impossible),
+            true => soon,
+            false => self.each(evidence, effort, &|group, of_blocks, own| {
+                // Completions are as exact as this tolerance where it counts little, too.
+                group.mixed.log_evidence(of_blocks, Effort { tolerance: effort.tolerance, ..own })
+            })?,
+        };
         let weighed = |(log, weight): (Option<Estimate>, &f64)| {
             log.map(|log| Estimate { value: log.value + weight, ..log })
         };
