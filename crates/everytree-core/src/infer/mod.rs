@@ -12,7 +12,6 @@ mod estimate;
 mod evidence;
 mod exact;
 mod gibbs;
-mod guided;
 mod importance;
 mod information;
 mod k_best;

@@ -12,7 +12,7 @@ use super::mixed::{Mixed, efforts, total, weigh};
 use super::most_probable::{MostProbable, Search, best_rows};
 use super::posterior::{EdgePosterior, Expectation, Posterior, by_variable};
 use super::sample::{Drawn, Sampling};
-use super::{InferError, exact, guided};
+use super::{InferError, exact};
 use crate::blocks::Blocks;
 use crate::data::{Codes, Table};
 use crate::model::{ComponentInference, Density, Likelihood, Model, ModelError};
@@ -220,9 +220,6 @@ impl<'a> Inference<'a> {
         self.check(evidence)?;
         if !(0..self.columns.len()).any(|column| evidence.is_given(column)) {
             return Ok(Estimate { value: 0.0, standard_error: 0.0 });
-        }
-        if let Some(found) = guided::log_evidence(self, evidence, effort)? {
-            return Ok(found);
         }
         match self.single() {
             Some(group) => group.mixed.log_evidence(&of_blocks(&group.blocks, evidence), effort),
