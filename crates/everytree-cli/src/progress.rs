@@ -116,6 +116,10 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Was there a signal to end?
     pub fn is_interrupted(&self) -> bool {
         self.interrupts.any()

@@ -1,6 +1,7 @@
 //! The core of the Python package: tables in, models, and what they say. What people see is in `python/everytree`; numbers
 //! travel as bytes, small answers as JSON.
 
+mod compare;
 mod errors;
 mod fit;
 mod frame;
@@ -58,6 +59,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<model::Model>()?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(compare::compare, module)?)?;
     module.add_function(wrap_pyfunction!(families, module)?)?;
     module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
     module.add_function(wrap_pyfunction!(set_memory_limit, module)?)?;

@@ -15,6 +15,18 @@ pub struct FitCall {
     pub threads: Option<usize>,
 }
 
+/// About a comparison.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompareCall {
+    pub families: Vec<String>,
+    pub time: f64,
+    pub seed: u64,
+    pub holdout: f64,
+    pub read: ReadOptions,
+    pub threads: Option<usize>,
+}
+
 /// About scores.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

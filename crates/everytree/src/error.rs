@@ -161,6 +161,8 @@ pub(crate) enum Kind {
     OneColumn,
     #[error("stopped before there was a model")]
     NoModel,
+    #[error("no family was done; {0}")]
+    NobodyCompared(String),
     #[error("{0}")]
     Interrupted(Interrupted),
     #[error("{0}")]
@@ -231,7 +233,7 @@ impl Error {
                 ErrorCode::InvalidData
             }
             Kind::ImpossibleRow => ErrorCode::ImpossibleEvidence,
-            Kind::NoModel | Kind::Interrupted(_) => ErrorCode::Stopped,
+            Kind::NoModel | Kind::NobodyCompared(_) | Kind::Interrupted(_) => ErrorCode::Stopped,
             Kind::Memory(..) => ErrorCode::Memory,
             Kind::Device(_) => ErrorCode::Device,
             Kind::Unsupported(_) => ErrorCode::Unsupported,

@@ -38,6 +38,7 @@
 //! the crate `everytree-core`: spanning trees, forests, families, inference and learning, free of labels.
 
 mod columns;
+mod compare;
 mod condition;
 mod conditional;
 mod dataset;
@@ -59,6 +60,7 @@ mod spelling;
 mod words;
 mod write;
 
+pub use compare::{Compare, CompareObserver, ComparedFamily, Comparison, Difference, HowEnded, LeftOut};
 pub use condition::{Condition, Range};
 pub use conditional::Surprisal;
 pub use dataset::{Dataset, MissingValues, Opened, ReadOptions};

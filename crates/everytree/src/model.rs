@@ -44,7 +44,7 @@ use std::sync::Arc;
 /// assert!(model.parameters() > 0 && model.is_directed());
 /// assert!(model.exact_answers().contains(&"most probable row"));
 /// assert_eq!(model.schema().variables[0].name, "smoker");
-/// assert_eq!(model.file().provenance.train.as_ref().unwrap().rows, 36);
+/// assert_eq!(model.file().provenance.train.as_ref().unwrap().rows, 40);
 /// assert_eq!(Model::from_bytes(&model.to_bytes()?)?, model); // the bytes of its file
 /// # Ok::<(), everytree::Error>(())
 /// ```

@@ -1,6 +1,6 @@
 //! The comparison as a page: the table, and how validation went.
 
-use super::{Behind, HEADS, Line, cells, over, stopped};
+use super::{ComparedFamily, Comparison, HEADS, cells, on, over, stopped};
 use anyhow::{Context, Result};
 use everytree_core::file::write_atomically;
 use everytree_plot::{Chart, Mark, Panel, Scale, Series, escaped};
@@ -9,13 +9,13 @@ use std::path::Path;
 /// Differences smaller than this are drawn as this, in nats: a logarithm has no place for none.
 const LEAST: f64 = 1e-4;
 
-pub fn write(to: &Path, train: &Path, lines: &[Line], behind: &[Behind], on: &str) -> Result<()> {
+pub fn write(to: &Path, train: &Path, comparison: &Comparison) -> Result<()> {
+    let lines = &comparison.families;
     let title = format!("Families compared on {}", train.file_name().unwrap_or_default().to_string_lossy());
     let mut rows = String::new();
-    for (line, behind) in lines.iter().zip(behind) {
-        let class = if behind.mean == 0.0 { " class=\"best\"" } else { "" };
-        let cells: String =
-            cells(line, behind).iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+    for line in lines {
+        let class = if line.difference.mean == 0.0 { " class=\"best\"" } else { "" };
+        let cells: String = cells(line).iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
         rows += &format!("<tr{class}>{cells}</tr>\n");
     }
     let heads: String = HEADS.iter().map(|head| format!("<th>{}</th>", escaped(head))).collect();
@@ -29,7 +29,7 @@ pub fn write(to: &Path, train: &Path, lines: &[Line], behind: &[Behind], on: &st
          .wide{{overflow-x:auto}}svg{{max-width:44rem;display:block;margin:2rem 0}}</style>\n\
          <h1>{title}</h1>\n<div class=\"wide\"><table><tr>{heads}</tr>\n{rows}</table></div>\n\
          <p>{}</p>{stopped}\n{}</html>\n",
-        over(on),
+        over(on(comparison)),
         curves(lines).svg(),
         title = escaped(&title),
     );
@@ -37,10 +37,10 @@ pub fn write(to: &Path, train: &Path, lines: &[Line], behind: &[Behind], on: &st
 }
 
 /// How the validation of every family went, epoch by epoch: how far it is below the best of all.
-fn curves(lines: &[Line]) -> Chart {
+fn curves(lines: &[ComparedFamily]) -> Chart {
     let epochs = || lines.iter().flat_map(|line| &line.history);
     let best = epochs().map(|epoch| epoch.valid).fold(f64::NEG_INFINITY, f64::max);
-    let series = |(colour, line): (usize, &Line)| {
+    let series = |(colour, line): (usize, &ComparedFamily)| {
         let point = |epoch: &everytree::Epoch| (epoch.epoch as f64, (best - epoch.valid).max(LEAST));
         let points = line.history.iter().map(point).collect();
         Series { name: line.family.clone(), colour, points }

@@ -8,6 +8,7 @@
 """
 
 from ._classifier import Classifier, MixtureOfAllTreesClassifier
+from ._compare import Comparison, compare
 from ._conditions import Condition, above, below, between, isin, isnot, likelihood
 from ._core import __version__
 from ._errors import ImpossibleEvidence, InternalError, UnknownColumn
@@ -30,6 +31,7 @@ __all__ = [
     "Answer",
     "ChowLiuTree",
     "Classifier",
+    "Comparison",
     "Condition",
     "DensityEstimator",
     "HiddenChowLiuTree",
@@ -48,6 +50,7 @@ __all__ = [
     "above",
     "below",
     "between",
+    "compare",
     "families",
     "fit",
     "isin",

@@ -21,7 +21,7 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 /// The name of the family that stands for the best of all.
-pub(super) const AUTO_FAMILY: &str = "auto";
+pub(crate) const AUTO_FAMILY: &str = "auto";
 /// Cells of a table that take a minute, and what the least table takes, in seconds.
 const CELLS: f64 = 2e6;
 const MINUTE: f64 = 55.0;

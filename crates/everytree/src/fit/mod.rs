@@ -11,6 +11,7 @@ mod plan;
 mod report;
 mod run;
 
+pub(crate) use auto::AUTO_FAMILY;
 pub use auto::{CandidateReport, Trying};
 pub use blocks::grouping_in_words;
 pub use observer::{FitRows, Observer};
