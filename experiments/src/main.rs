@@ -12,6 +12,7 @@ mod init;
 mod memory;
 mod questions;
 mod scaling;
+mod speedup;
 mod table1;
 mod weights;
 
@@ -38,6 +39,7 @@ enum Command {
     Scaling(scaling::Scaling),
     Defaults(defaults::Defaults),
     Memory(memory::Memory),
+    Speedup(speedup::Speedup),
     #[command(hide = true)]
     Peak(memory::Peak),
 }
@@ -54,6 +56,7 @@ fn main() -> Result<()> {
         Command::Scaling(command) => command.run(),
         Command::Defaults(command) => command.run(),
         Command::Memory(command) => command.run(),
+        Command::Speedup(command) => command.run(),
         Command::Peak(command) => command.run(),
     }
 }

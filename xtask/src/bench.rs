@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-const ALL: [&str; 4] = ["engine", "trees", "learning", "inference"];
+const ALL: [&str; 5] = ["engine", "trees", "learning", "inference", "hidden"];
 
 /// `bench [NAME [N…]] [--csv FILE]`
 pub fn bench(arguments: &[&str]) -> bool {

@@ -21,9 +21,9 @@ class Comparison:
     Attributes
     ----------
     families : list of dict
-        A dict a family: ``family``, ``components``, ``parameters``, mean log-likelihoods in nats (``train``, ``valid``, ``test``),
-        the ``difference`` to the best and its ``standard_error``, ``within_error`` (behind by less than two of them), ``seconds``,
-        ``finished`` (False where time ran out).
+        A dict a family: ``family``, ``components``, ``parameters``, mean log-likelihoods in nats (``train``, ``valid``,
+        ``test``), the ``difference`` to the best and its ``standard_error``, ``within_error`` (behind by less than two of
+        them), ``seconds``, ``finished`` (False where time ran out).
     models : dict
         A fitted estimator for each family.
     winner : str
@@ -111,16 +111,16 @@ def compare(
 ) -> Comparison:
     """Fits several families to one table, within a time, and lays them side by side.
 
-    All of them learn from the same rows, and none learns once more from the rows held out. Every family gets an equal part of the
-    time that is left.
+    All of them learn from the same rows, and none learns once more from the rows held out. Every family gets an equal part
+    of the time that is left.
 
     Parameters
     ----------
     X : table
         As for :meth:`DensityEstimator.fit`.
     test : table, optional
-        Rows on which families are compared, and which no fit looks at. Without them the comparison is on the rows by which epochs
-        and sizes were chosen, and flatters.
+        Rows on which families are compared, and which no fit looks at. Without them the comparison is on the rows by which
+        epochs and sizes were chosen, and flatters.
     valid : table, optional
         Rows that choose epochs and sizes. By default a tenth of X is held out (``holdout``).
     families : list of str, optional
@@ -143,7 +143,10 @@ def compare(
     True
     """
     made, table = _frames.look(X)
-    others = [None if rows is None else _frames.renamed(*_frames.look(rows), made.names, made.named) for rows in (valid, test)]
+
+    def alike(rows: Any) -> Any:
+        return None if rows is None else _frames.renamed(*_frames.look(rows), made.names, made.named)
+
     reader = DensityEstimator(
         max_states=max_states,
         bins=bins,
@@ -172,7 +175,7 @@ def compare(
 
     listening = on_family if verbose else None
     told = json.dumps(call, allow_nan=False)
-    text, models, notes = _core.compare(table, *others, made.named, told, listening)
+    text, models, notes = _core.compare(table, alike(valid), alike(test), made.named, told, listening)
     about = json.loads(text)
     estimators = {}
     for line, model in zip(about["families"], models):

@@ -14,7 +14,8 @@ _COMMON = """
     holdout : float, default 0.1
         Fraction of the rows that is held out to choose the best epoch and size, where ``fit`` gets no ``valid``.
     refit : bool, optional
-        Learn once more, from the held-out rows too, for as many epochs as were best. Default: yes, unless ``fit`` gets ``valid``.
+        Learn once more, from the held-out rows too, for as many epochs as were best. Default: yes, unless ``fit`` gets
+        ``valid``.
     max_states : int, default 64
         Most different values of a column that are states as they are. Columns of more numbers are cut into 8 quantile bins;
         columns of more texts are refused, unless ``other`` says how many to tell apart.

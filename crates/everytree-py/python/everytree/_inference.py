@@ -29,6 +29,7 @@ class Inference:
     _look: _frames.Look | None = None
     _owner: str = ""
     _left_out: tuple[str, ...] = ()
+    _about: dict[str, Any]
     _values: list[_frames.Values]
     _places: dict[Any, int]
 
@@ -55,7 +56,7 @@ class Inference:
         >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
         >>> model = everytree.ChowLiuTree().fit(table)
         >>> model.score_samples(table).round(2)[:2].tolist()
-        [-0.82, -0.8]
+        [-0.81, -0.81]
         """
         return self.log_prob(
             X,
@@ -99,7 +100,7 @@ class Inference:
         >>> model = everytree.ChowLiuTree().fit(table)
         >>> found = model.log_prob({"rain": ["yes"], "wet": [None]})
         >>> found.log_prob.round(2).tolist(), found.standard_error.tolist()
-        ([-0.67], [0.0])
+        ([-0.69], [0.0])
         """
         model = self._fitted()
         table = self._table(X)
@@ -140,7 +141,7 @@ class Inference:
         >>> table = {"rain": ["no", "yes"] * 50, "wet": ["no", "yes"] * 45 + ["yes", "no"] * 5}
         >>> model = everytree.ChowLiuTree().fit(table)
         >>> model.conditional({"rain": ["yes"]}, "wet").round(2).tolist()  # no, yes
-        [[0.12, 0.88]]
+        [[0.11, 0.89]]
         """
         model = self._fitted()
         place = self._place(target)
@@ -232,7 +233,7 @@ class Inference:
         >>> model = everytree.ChowLiuTree().fit(table)
         >>> answer = model.query({"rain": "yes"}, ["wet"])
         >>> round(answer["wet", "yes"], 2), answer.method
-        (0.88, 'exact')
+        (0.89, 'exact')
         """
         model = self._fitted()
         asked = None
