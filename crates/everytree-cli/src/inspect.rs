@@ -53,7 +53,7 @@ impl Inspect {
         }
         let single = model.file().model.single();
         let trees = single.map(|member| member.family().spec().trees);
-        let has_tables = model.is_directed() && trees.is_some_and(|trees| trees != Trees::OneLatent);
+        let has_tables = model.is_directed() && matches!(trees, Some(Trees::All | Trees::One));
         let tables = match single.filter(|_| has_tables && self.edges) {
             Some(member) => Some(Explained::new(&model, member)?),
             None => None,
@@ -163,6 +163,11 @@ fn table_of(component: &Component) -> Result<Table> {
             Box::new(move |u, a, v| tables.given(u, a, v).to_vec())
         }
         ComponentInference::OneTree(tree) => Box::new(move |u, a, v| tree.given(u, a, v).to_vec()),
+        ComponentInference::Stored(kernel) => {
+            // There are no edges: whatever is known of one column says nothing of another by itself.
+            let kernel = kernel.clone();
+            Box::new(move |_, _, v| kernel.margin(v).to_vec())
+        }
     })
 }
 

@@ -54,7 +54,7 @@ fn a_model_is_held_once_while_it_is_saved_and_loaded() {
         (Family::Hclt, None, Some(64), &vec![20; 300]),
     ] {
         for components in [1, 3] {
-            let shape = ComponentShape { pairs, hidden };
+            let shape = ComponentShape { pairs, hidden, ..ComponentShape::default() };
             let one = |seed: usize| family.random(states, &shape, seed as u64).unwrap();
             let mixture = Mixture::new((0..components).map(one).collect(), &vec![1.0; components]).unwrap();
             let n = states.len();

@@ -548,7 +548,7 @@ fn whatever_loads_adds_up_to_one() {
         (Family::Hclt, None),
     ] {
         let hidden = (family == Family::Hclt).then_some(3);
-        let shape = ComponentShape { pairs, hidden };
+        let shape = ComponentShape { pairs, hidden, ..ComponentShape::default() };
         for round in 0..200 {
             let mut one = |seed: u64| {
                 let mut component = family.random(&STATES, &shape, seed).unwrap();

@@ -32,7 +32,7 @@ fn shape(hidden: usize) -> ComponentShape {
 fn tree_of(model: &Component) -> Box<TreeModel> {
     match model.inference().unwrap() {
         ComponentInference::OneTree(tree) => tree,
-        ComponentInference::AllTrees(_) => panic!("one tree"),
+        _ => panic!("one tree"),
     }
 }
 

@@ -20,7 +20,7 @@ fn model(family: &str, components: u64, blocks: bool) -> Model {
         true => Blocks::from_combinations(&STATES, &combinations).unwrap(),
         false => Blocks::none(&STATES),
     };
-    let shape = ComponentShape { pairs: Some(Pairs::Sinkhorn), hidden: Some(3) };
+    let shape = ComponentShape { pairs: Some(Pairs::Sinkhorn), hidden: Some(3), ..ComponentShape::default() };
     let (family, _) = Family::preset(family).unwrap();
     let one = |seed: u64| family.random(&blocks.states(), &shape, seed).unwrap();
     let shares: Vec<f64> = (1..=components).map(|k| k as f64).collect();
@@ -30,7 +30,7 @@ fn model(family: &str, components: u64, blocks: bool) -> Model {
 
 fn models() -> Vec<(String, Model)> {
     let mut models = Vec::new();
-    for family in ["moat", "directed", "independent", "chow-liu", "hclt"] {
+    for family in ["moat", "directed", "independent", "chow-liu", "hclt", "kernel"] {
         for (components, blocks) in [(1, true), (3, false), (3, true)] {
             models.push((format!("{family} {components} {blocks}"), model(family, components, blocks)));
         }
@@ -52,6 +52,7 @@ fn ensembles() -> Vec<(&'static str, Vec<Member>)> {
             vec![member("directed", 1, true), member("directed", 1, false), member("chow-liu", 2, true)],
         ),
         ("both", vec![member("moat", 2, true), member("independent", 1, false), member("hclt", 1, false)]),
+        ("stored rows", vec![member("directed", 1, false), member("kernel", 1, false), member("moat", 1, false)]),
     ]
 }
 
@@ -197,7 +198,7 @@ fn every_method_answers_in_columns() {
 /// Over many seeds, intervals cover as often as they say: the errors of components and members and of their weights are all in them.
 #[test]
 fn intervals_cover_what_they_say() {
-    let [families, _, both] = &ensembles()[..] else { panic!("three ensembles") };
+    let [families, _, both, ..] = &ensembles()[..] else { panic!("three ensembles") };
     let ensemble = |(name, members): &(&str, Vec<Member>)| {
         (format!("ensemble of {name}"), Model::ensemble(members.clone(), &[1.0, 2.0, 1.5]).unwrap())
     };

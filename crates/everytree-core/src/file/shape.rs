@@ -87,6 +87,9 @@ impl Shape {
         if (spec.trees == Trees::OneLatent) != self.component.hidden.is_some() {
             return sense("hidden states belong to families with latent variables".to_owned());
         }
+        if (spec.trees == Trees::Stored) != self.component.rows.is_some() {
+            return sense("stored rows belong to families that store some".to_owned());
+        }
         if spec.pair_tables != self.component.pairs.is_some() {
             return sense("pair tables belong to families with a choice of them".to_owned());
         }

@@ -202,6 +202,7 @@ impl<'a> Completions<'a> {
                     let value = found.component(number, tree, |log| share + log) + share;
                     by_trees.push(Estimate { value, standard_error: 0.0 });
                 }
+                ComponentInference::Stored(_) => return Ok(None),
                 ComponentInference::AllTrees(density) => {
                     let density = &**density;
                     let proposal = Proposal::tilted(density, evidence)?;
@@ -239,6 +240,7 @@ impl<'a> Completions<'a> {
                     ComponentInference::OneTree(tree) => {
                         found.component(number, tree, |_| weight);
                     }
+                    ComponentInference::Stored(_) => return Ok(None),
                     ComponentInference::AllTrees(density) => {
                         let (trees, messages) = space.entry(number).or_insert_with(|| {
                             (FreshTrees::new(density.kind(), states.len()), Messages::new(density.tables()))

@@ -11,10 +11,11 @@ use super::method::{Effort, Method};
 use super::one_tree::TreePosterior;
 use super::proposal::Proposal;
 use super::sample::Sampling;
+use super::stored::{self, KernelPosterior};
 use super::whole::{Group, Inference};
 use crate::blocks::Blocks;
 use crate::data::Table;
-use crate::model::{ComponentInference, Density, EdgeTables, ModelError, TreeModel};
+use crate::model::{ComponentInference, Density, EdgeTables, Kernel, ModelError, TreeModel};
 use crate::util::choose;
 use crate::util::{seed_of, stream};
 use rand::RngExt;
@@ -156,6 +157,10 @@ impl Inference<'_> {
                     let joint = pair.of_columns(&pair.joint_of_tree(tree, &group.blocks.states()));
                     exactly.iter_mut().zip(joint).for_each(|(sum, p)| *sum += weight.exp() * p);
                 }
+                ComponentInference::Stored(kernel) => {
+                    let joint = pair.of_columns(&pair.joint_of_kernel(kernel));
+                    exactly.iter_mut().zip(joint).for_each(|(sum, p)| *sum += weight.exp() * p);
+                }
                 ComponentInference::AllTrees(density) => {
                     let density = &**density;
                     let given = pair.in_turn(&group.blocks.states());
@@ -244,6 +249,16 @@ impl Pair {
             line.iter_mut().zip(posterior).for_each(|(entry, q)| *entry = p * q);
         }
         joint
+    }
+
+    /// The same under a kernel.
+    fn joint_of_kernel(&self, kernel: &Kernel) -> Vec<f64> {
+        if self.one_block() {
+            let nothing = Evidence::none(kernel.rows().states());
+            let place = kernel.rows().states()[..self.blocks.0].iter().sum::<usize>();
+            return KernelPosterior::new(kernel, &nothing).posterior()[place..][..self.states.0].to_vec();
+        }
+        stored::joint(kernel, self.blocks.0, self.blocks.1)
     }
 
     /// Are both columns in one block?

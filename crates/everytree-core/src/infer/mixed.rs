@@ -228,6 +228,8 @@ impl Mixed<'_> {
     /// Are there too many completions to look at all of them, and is no tree enough?
     fn completions_pay(&self, evidence: &Evidence, effort: Effort<'_>) -> bool {
         self.parts.iter().any(is_of_all_trees)
+            // Stored rows have no tree that could propose completions.
+            && !self.parts.iter().any(|part| matches!(part, ComponentInference::Stored(_)))
             && Method::affordable(evidence, effort.operations) != Method::Exact
     }
 

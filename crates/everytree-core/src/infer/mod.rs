@@ -30,6 +30,7 @@ mod query;
 mod question;
 mod sample;
 mod semiring;
+mod stored;
 mod whole;
 
 #[doc(hidden)]

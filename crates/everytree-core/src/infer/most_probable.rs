@@ -12,6 +12,7 @@ use super::messages::Messages;
 use super::method::{A_SECOND, Method};
 use super::one_tree::{self, TreePosterior};
 use super::proposal::Proposal;
+use super::stored::{self, KernelPosterior};
 use super::{InferError, exact};
 use crate::data::Table;
 use crate::model::{ComponentInference, Density, EdgeTables, Likelihood, TreeModel};
@@ -344,6 +345,7 @@ impl Proposes for ComponentInference<'_> {
                 rows.extend((0..search.trees).map_while(|_| posterior.draw(&mut rng)));
                 Ok(rows)
             }
+            Self::Stored(kernel) => Ok(KernelPosterior::new(kernel, evidence).most_probable(search.trees)),
         }
     }
 
@@ -355,6 +357,10 @@ impl Proposes for ComponentInference<'_> {
                 let posterior = TreePosterior::new(tree, evidence);
                 Ok((0..CHUNK).map_while(|_| posterior.draw(rng)).collect())
             }
+            Self::Stored(kernel) => {
+                let posterior = KernelPosterior::new(kernel, evidence);
+                Ok((0..CHUNK).map_while(|_| posterior.draw(rng)).collect())
+            }
         }
     }
 
@@ -363,6 +369,7 @@ impl Proposes for ComponentInference<'_> {
             Self::AllTrees(density) => AllTrees(&**density).changes(row, rng),
             Self::OneTree(tree) if !tree.has_latent() => Ok(changes_of_tree(&**tree, tree.tree(), row)),
             Self::OneTree(tree) => Ok(one_tree::changes_with_latent(tree, row)),
+            Self::Stored(kernel) => Ok(stored::changes(kernel, row)),
         }
     }
 }

@@ -11,6 +11,7 @@ use super::posterior::Expectation;
 use super::proposal::Proposal;
 use super::query;
 use super::sample::{self, Drawn, Sampling};
+use super::stored::{self, KernelPosterior};
 use super::{InferError, exact};
 use crate::data::Codes;
 use crate::model::{ComponentInference, Density, Likelihood, ModelError};
@@ -25,6 +26,7 @@ impl Likelihood for ComponentInference<'_> {
         match self {
             Self::AllTrees(density) => Density::states(&**density),
             Self::OneTree(tree) => &tree.states()[..tree.observed()],
+            Self::Stored(kernel) => kernel.rows().states(),
         }
     }
 
@@ -32,6 +34,7 @@ impl Likelihood for ComponentInference<'_> {
         match self {
             Self::AllTrees(density) => Density::log_p(&**density, codes, out),
             Self::OneTree(tree) => Ok(tree.log_p(codes, out)?),
+            Self::Stored(kernel) => kernel.log_p(codes, out),
         }
     }
 
@@ -40,6 +43,7 @@ impl Likelihood for ComponentInference<'_> {
             Self::AllTrees(density) => Likelihood::operations(&**density),
             Self::OneTree(tree) if tree.has_latent() => 2.0 * tree.numbers() as f64 + 100.0,
             Self::OneTree(tree) => 20.0 * tree.observed() as f64 + 100.0,
+            Self::Stored(kernel) => kernel.operations(),
         }
     }
 }
@@ -48,7 +52,7 @@ impl ComponentInference<'_> {
     pub(super) fn kind(&self) -> Kind {
         match self {
             Self::AllTrees(density) => density.kind(),
-            Self::OneTree(_) => Kind::Directed,
+            Self::OneTree(_) | Self::Stored(_) => Kind::Directed,
         }
     }
 
@@ -56,6 +60,7 @@ impl ComponentInference<'_> {
     pub(super) fn pilot(&self, evidence: &Evidence, operations: f64, seed: u64) -> Result<f64, InferError> {
         match self {
             Self::OneTree(tree) => Ok(TreePosterior::new(tree, evidence).log_evidence()),
+            Self::Stored(kernel) => Ok(stored::log_evidence(kernel, evidence)),
             Self::AllTrees(density) => {
                 let density = &**density;
                 if Method::affordable(evidence, operations) == Method::Exact {
@@ -79,6 +84,7 @@ impl ComponentInference<'_> {
         match self {
             Self::AllTrees(density) => log_mean_weight(&**density, evidence, trees, seed),
             Self::OneTree(tree) => Ok(TreePosterior::new(tree, evidence).log_evidence()),
+            Self::Stored(kernel) => Ok(stored::log_evidence(kernel, evidence)),
         }
     }
 
@@ -92,6 +98,7 @@ impl ComponentInference<'_> {
         match self {
             Self::AllTrees(density) => query::means(&**density, evidence, functions, method, effort),
             Self::OneTree(tree) => one_tree::means(tree, evidence, functions),
+            Self::Stored(kernel) => stored::means(kernel, evidence, functions),
         }
     }
 
@@ -104,10 +111,8 @@ impl ComponentInference<'_> {
     ) -> Result<Estimate, InferError> {
         match self {
             Self::AllTrees(density) => query::log_evidence_or(&**density, evidence, effort, otherwise),
-            Self::OneTree(tree) => match TreePosterior::new(tree, evidence).log_evidence() {
-                f64::NEG_INFINITY => Err(InferError::Impossible),
-                value => Ok(Estimate { value, standard_error: 0.0 }),
-            },
+            Self::OneTree(tree) => exactly(TreePosterior::new(tree, evidence).log_evidence()),
+            Self::Stored(kernel) => exactly(stored::log_evidence(kernel, evidence)),
         }
     }
 
@@ -122,7 +127,18 @@ impl ComponentInference<'_> {
             Self::OneTree(tree) => {
                 Ok((one_tree::sample(tree, evidence, count, sampling.seed)?, Drawn::Exactly))
             }
+            Self::Stored(kernel) => {
+                Ok((stored::sample(kernel, evidence, count, sampling.seed)?, Drawn::Exactly))
+            }
         }
+    }
+}
+
+/// The probability of evidence as an estimate without error.
+fn exactly(log_evidence: f64) -> Result<Estimate, InferError> {
+    match log_evidence {
+        f64::NEG_INFINITY => Err(InferError::Impossible),
+        value => Ok(Estimate { value, standard_error: 0.0 }),
     }
 }
 
@@ -141,7 +157,7 @@ impl<'a> Walk<'a> {
                 let trees = FreshTrees::new(density.kind(), n);
                 Some((Messages::new(density.tables()), trees, density.rates().to_vec()))
             }
-            ComponentInference::OneTree(_) => None,
+            ComponentInference::OneTree(_) | ComponentInference::Stored(_) => None,
         };
         Self { part, trees }
     }
@@ -173,6 +189,10 @@ impl<'a> Walk<'a> {
             // One tree forgets the row at once.
             (ComponentInference::OneTree(tree), _) => {
                 Ok(TreePosterior::new(tree, known).draw(rng).unwrap_or(row))
+            }
+            // So does a kernel.
+            (ComponentInference::Stored(kernel), _) => {
+                Ok(KernelPosterior::new(kernel, known).draw(rng).unwrap_or(row))
             }
             _ => unreachable!("made above"),
         }

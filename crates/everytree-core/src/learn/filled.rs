@@ -234,7 +234,7 @@ fn estimate<J: Engine<Mixture<Component>>>(
         model.components().iter().map(|component| component.inference()).collect();
     let (parts, log_weights) = (parts?, model.mixing_weights().into_iter().map(f64::ln).collect::<Vec<_>>());
     // One tree answers exactly, and at once.
-    let exact_too = parts.iter().all(|part| matches!(part, ComponentInference::OneTree(_)));
+    let exact_too = parts.iter().all(|part| !matches!(part, ComponentInference::AllTrees(_)));
     let every = if exact_too { 1 } else { incomplete.len().div_ceil(MOST_VALIDATED) };
     let one_row = |&(row, known): &(usize, &Evidence)| {
         let of_part = |(part, share): (&ComponentInference<'_>, &f64)| {

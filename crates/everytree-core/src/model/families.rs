@@ -1,7 +1,7 @@
 //! The registry: the list of all families, and a component of any of them as one type.
 
 use super::dispatch::families;
-use super::family::Preset;
+use super::family::{Preset, Trees};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 
@@ -16,6 +16,8 @@ families! {
     ChowLiu(super::ChowLiu),
     /// One tree of latent variables, one for each column.
     Hclt(super::Hclt),
+    /// Every stored row spread out a little.
+    Kernel(super::Kernel),
     /// For tests of this list.
     #[cfg(feature = "toy-family")]
     Toy(super::toy::Toy),
@@ -65,6 +67,11 @@ impl Family {
 }
 
 impl Family {
+    /// Are rows that were learned from a part of its models?
+    pub fn stores_rows(self) -> bool {
+        self.spec().trees == Trees::Stored
+    }
+
     /// What so many components of it are called in full.
     pub fn title(self, components: usize) -> &'static str {
         let spec = self.spec();

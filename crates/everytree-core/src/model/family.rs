@@ -76,6 +76,8 @@ pub enum Trees {
     One,
     /// One, with latent variables: everything but the most probable row is exact.
     OneLatent,
+    /// None: rows are stored, and each answers for itself. Everything but the most probable row is exact.
+    Stored,
 }
 
 impl Trees {
@@ -83,7 +85,7 @@ impl Trees {
     pub fn exact_answers(self, components: usize) -> &'static [&'static str] {
         match (self, components) {
             (Self::One, 1) => &["likelihoods", "conditionals", "samples", "most probable row"],
-            (Self::One | Self::OneLatent, _) => &["likelihoods", "conditionals", "samples"],
+            (Self::One | Self::OneLatent | Self::Stored, _) => &["likelihoods", "conditionals", "samples"],
             (Self::All, _) => &["likelihoods", "one column given the rest", "samples"],
         }
     }
@@ -126,6 +128,9 @@ pub struct ComponentShape {
     /// States of latent variables, in families that have some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<usize>,
+    /// Rows that are stored, in families that store some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<usize>,
 }
 
 /// What a component is initialised from.

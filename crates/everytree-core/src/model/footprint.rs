@@ -38,6 +38,8 @@ const OF_COLUMN: f64 = 1200.0;
 const DRAWN: f64 = 1300.0;
 /// Of each column, cells of rows that a search begins with.
 const SEARCHED: f64 = 8000.0;
+/// Bandwidths of a kernel at most.
+const BANDWIDTHS: f64 = 7.0;
 /// What the allocator and small things add.
 const SLACK: f64 = 1.1;
 
@@ -126,6 +128,14 @@ impl Footprint {
                 let cells = 1500.0 * n;
                 (answers + pairs, answers + pairs, answers + cells, answers + panel + cells, learning)
             }
+            Trees::Stored => {
+                let rows = shape.rows.unwrap_or(0) as f64;
+                // How probable every stored row is, for each bandwidth: as logarithms, as they are, added up.
+                let answers = 3.0 * 8.0 * BANDWIDTHS * rows;
+                // Questions of every thread, and a block of stored rows, as a product has them.
+                let panels = threads * 8.0 * (32.0 * BANDWIDTHS * (total + 256.0) + 256.0 * total);
+                (pairs + edges, pairs + edges, answers, answers + panels, own + answers + panels + seen)
+            }
         };
         // What is known of rows that are scored together.
         let incomplete = (2048.0 * 8.0 * total).min((1u64 << 24) as f64);
@@ -185,6 +195,8 @@ fn parameters(family: Family, shape: &ComponentShape, states: &[usize]) -> f64 {
             let hidden = shape.hidden.unwrap_or(1) as f64;
             2.0 * n + hidden * (total + n * hidden)
         }
+        // As in a file; in memory a cell has one byte, or two.
+        (Trees::Stored, _) => shape.rows.unwrap_or(0) as f64 * (1.0 + n / 3.0) + total,
     }
 }
 
@@ -203,7 +215,7 @@ mod tests {
             (Family::ChowLiu, None, None),
             (Family::Hclt, None, Some(6)),
         ] {
-            let shape = ComponentShape { pairs, hidden };
+            let shape = ComponentShape { pairs, hidden, rows: None };
             let model = family.random(&states, &shape, 1).unwrap();
             let found: usize = model.lists().iter().map(|list| list.len()).sum();
             let expected = parameters(family, &shape, &states);
@@ -214,7 +226,7 @@ mod tests {
 
     #[test]
     fn more_of_anything_takes_more() {
-        let shape = ComponentShape { pairs: Some(Pairs::Lambda), hidden: Some(8) };
+        let shape = ComponentShape { pairs: Some(Pairs::Lambda), hidden: Some(8), rows: None };
         for family in [Family::Moat, Family::Directed, Family::ChowLiu, Family::Hclt] {
             let of = |states: &[usize], components| Footprint::of(family, &shape, states, components, 256);
             let (little, more) = (of(&[50; 20], 1), of(&[50; 40], 1));

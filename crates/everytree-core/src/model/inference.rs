@@ -2,7 +2,7 @@
 
 use super::moat::ratios_of;
 use super::pair::Margin;
-use super::{Density, Directed, Learnable, Moat, ModelError, TreeModel, TreeTables};
+use super::{Density, Directed, Kernel, Learnable, Moat, ModelError, TreeModel, TreeTables};
 use crate::data::Codes;
 use crate::forest::{Backend, Cpu, ForestError, Tables};
 use crate::spanning::Kind;
@@ -85,6 +85,8 @@ pub enum ComponentInference<'a> {
     AllTrees(Box<dyn Density + 'a>),
     /// One tree.
     OneTree(Box<TreeModel>),
+    /// Stored rows.
+    Stored(&'a Kernel),
 }
 
 impl<M: Learnable> Density for AllTrees<'_, M>

@@ -1,7 +1,7 @@
 //! Distributions over rows, from one component of a family to a whole model.
 //!
-//! - A family is one file: [`Moat`] (the paper's), [`Directed`], [`Independent`], [`ChowLiu`], [`Hclt`]; `families.rs` lists them,
-//!   and [`Component`] is a model of any of them. What a family must be able to do is [`FamilyModel`] and [`Learnable`].
+//! - A family is one file: [`Moat`] (the paper's), [`Directed`], [`Independent`], [`ChowLiu`], [`Hclt`], [`Kernel`]; `families.rs` lists
+//!   them, and [`Component`] is a model of any of them. What a family must be able to do is [`FamilyModel`] and [`Learnable`].
 //! - [`Mixture`] mixes components, [`Member`] puts a mixture on blocks of columns: that is what is learned.
 //! - [`Model`] is a member, or an ensemble of several: that is what is saved and asked.
 //! - [`ComponentInference`] is what inference sees of a component.
@@ -17,6 +17,7 @@ mod families;
 mod family;
 mod footprint;
 mod inference;
+mod kernel;
 mod learnable;
 mod member;
 mod mixture;
@@ -46,6 +47,7 @@ pub use families::{Component, Family, UnknownFamily};
 pub use family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
 pub use footprint::{Footprint, footprint_of_rows};
 pub use inference::{AllTrees, ComponentInference};
+pub use kernel::{Kernel, StoredRows};
 pub use learnable::Learnable;
 pub use member::Member;
 pub use mixture::Mixture;

@@ -81,7 +81,7 @@ impl Start {
 
     /// What one component is besides its numbers.
     pub(crate) fn shape(&self, hidden: usize) -> ComponentShape {
-        ComponentShape { pairs: Some(self.pairs), hidden: Some(hidden) }
+        ComponentShape { pairs: Some(self.pairs), hidden: Some(hidden), rows: None }
     }
 
     fn counted(

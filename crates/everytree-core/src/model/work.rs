@@ -26,6 +26,10 @@ const STEPPED: f64 = 60.0;
 const MESSAGES: f64 = 9.0;
 /// Rows are put into clusters, cell by cell.
 const CLUSTERED: f64 = 200.0;
+/// Bandwidths of a kernel, rows that are left out to find their weights, and what a pair of rows takes beside products.
+const BANDWIDTHS: f64 = 7.0;
+const LEFT_OUT: f64 = 2000.0;
+const COMPARED: f64 = 20.0;
 /// What a batch takes however small it is: threads are woken.
 const BATCH: f64 = 8e6;
 
@@ -108,6 +112,11 @@ impl Work {
                 let steps = batches * (STEPPED * parameters + BATCH);
                 let clusters = CLUSTERED * n * hidden.sqrt() * train.distinct;
                 (counting + clusters, rows * row * exact + valid * row + steps)
+            }
+            Trees::Stored => {
+                // Every row is compared with every stored one, for each bandwidth.
+                let of_row = BANDWIDTHS * (total + COMPARED) * train.distinct;
+                (counting + of_row * train.distinct.min(LEFT_OUT), of_row * valid)
             }
         };
         Self { start: start * components, epoch: epoch * components }

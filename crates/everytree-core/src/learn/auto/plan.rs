@@ -36,6 +36,9 @@ pub struct Portfolio {
     pub states: Vec<Vec<usize>>,
     /// How pair tables are parameterised, in families with a choice.
     pub pairs: Pairs,
+    /// Operations for a family that stores rows, which is tried last, after all others; none: it is not tried at all.
+    #[serde(default)]
+    pub stored: Option<f64>,
 }
 
 /// A candidate, and what came out.
@@ -80,9 +83,10 @@ pub struct Next {
 }
 
 impl Portfolio {
-    /// Operations that are left.
+    /// Operations that are left, without those that are reserved for what is tried last.
     pub fn left(&self, tried: &[CandidateResult]) -> f64 {
-        self.budget - tried.iter().map(|tried| tried.work).sum::<f64>()
+        let reserved = self.stored.filter(|_| !tried.iter().any(|tried| stores(&tried.candidate)));
+        self.budget - reserved.unwrap_or(0.0) - tried.iter().map(|tried| tried.work).sum::<f64>()
     }
 
     /// How much work a candidate is, on rows like these.
@@ -104,10 +108,13 @@ impl Portfolio {
         failed: &[Next],
         fits: &dyn Fn(Candidate, [f64; 2]) -> Option<Candidate>,
     ) -> Option<Next> {
+        if tried.iter().any(|tried| stores(&tried.candidate)) {
+            return None;
+        }
         let left = self.left(tried);
         let best = tried.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
         let mut open: Vec<(bool, f64, u32, Next)> = Vec::new();
-        for &family in Family::ALL {
+        for &family in Family::ALL.iter().filter(|family| !family.stores_rows()) {
             for (number, series) in family.spec().series.iter().enumerate() {
                 let own: Vec<&CandidateResult> = tried
                     .iter()
@@ -131,7 +138,15 @@ impl Portfolio {
             let (a, b) = (rank(a), rank(b));
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2))
         };
-        open.into_iter().min_by(by).map(|(_, _, _, next)| next)
+        let found = open.into_iter().min_by(by).map(|(_, _, _, next)| next);
+        found.or_else(|| self.stored.and_then(|_| self.last()).filter(|last| !failed.contains(last)))
+    }
+
+    /// What stores rows: there is one way to do it.
+    pub fn last(&self) -> Option<Next> {
+        let &family = Family::ALL.iter().find(|family| family.stores_rows())?;
+        let settings = Settings { seed: self.seed, ..family.settings(self.states[0].len()) };
+        Some(Next { candidate: self.candidate(family, settings, (1, 1, 0, 1.0)), series: 0 })
     }
 
     /// The candidate after those of a series, if it is to go on.
@@ -213,6 +228,11 @@ impl Portfolio {
     fn has_blocks(&self, family: Family) -> bool {
         family.spec().series.iter().any(|series| series.grows == Grows::Blocks)
     }
+}
+
+/// Are training rows in it?
+fn stores(candidate: &Candidate) -> bool {
+    candidate.start.family.stores_rows()
 }
 
 /// The best of some.
