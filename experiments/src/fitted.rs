@@ -34,7 +34,7 @@ impl Fitted {
     pub fn inference(&self) -> Result<Box<dyn Density + '_>> {
         match self.model.model.members()[0].mixture().components()[0].inference()? {
             ComponentInference::AllTrees(density) => Ok(density),
-            ComponentInference::OneTree(_) => bail!("one tree is not what these experiments are about"),
+            _ => bail!("one tree is not what these experiments are about"),
         }
     }
 

@@ -103,7 +103,8 @@ impl Memory {
                 } else {
                     fit.extend(["--epochs", "1"]);
                 }
-                let shape = ComponentShape { pairs: Some(pairs), hidden: Some(HIDDEN) };
+                let shape =
+                    ComponentShape { pairs: Some(pairs), hidden: Some(HIDDEN), ..ComponentShape::default() };
                 let batch = if columns >= 500 { batch.min(64) } else { batch };
                 let all = vec![states; columns];
                 let of_rows = footprint_of_rows(&all, rows);

@@ -94,6 +94,10 @@ pub struct Fit {
     /// below 5,000 rows, else 1.
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..=1000))]
     folds: Option<u64>,
+    /// With `--family auto`: let a kernel over stored rows take part, the last of all. The model then contains the training rows,
+    /// and whoever has its file can read them; never without this flag.
+    #[arg(long)]
+    kernel: bool,
     /// Where the model goes. Default: the stem of TRAIN plus .everytree, in the current folder.
     #[arg(long, value_name = "MODEL")]
     out: Option<PathBuf>,
@@ -166,7 +170,7 @@ pub struct Fit {
     #[arg(long, value_name = "FILE")]
     checkpoint: Option<PathBuf>,
     /// Go on from a checkpoint, to the very same result; its settings count. It is kept up to date, or --checkpoint is.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["family", "components", "hidden", "blocks", "block_states", "group", "batch_size", "learning_rate", "cosine", "ema", "init", "pseudocount", "laplace", "shrinkage", "optimiser", "pairs", "precision", "seed", "holdout", "max_states", "bins", "missing", "na"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["family", "components", "hidden", "blocks", "block_states", "group", "batch_size", "learning_rate", "cosine", "ema", "init", "pseudocount", "laplace", "shrinkage", "optimiser", "pairs", "precision", "seed", "kernel", "holdout", "max_states", "bins", "missing", "na"])]
     resume: Option<PathBuf>,
     /// Print one JSON object and nothing else on stdout.
     #[arg(long)]
@@ -253,6 +257,7 @@ impl Fit {
             _ => None,
         };
         options.effort = self.effort.into();
+        options.kernel = self.kernel;
         options.folds = self.folds.map(|folds| folds as usize);
         options.timeout = self.timeout.map(|timeout| timeout.as_secs_f64());
         options.device = self.device;

@@ -74,6 +74,7 @@ impl Inspect {
             plural(model.schema().states().iter().sum(), "state"),
             plural(model.parameters(), "parameter")
         )?;
+        members::stored(&model).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         variables(&mut out, model.schema())?;
         match single {
             Some(member) => {

@@ -15,7 +15,16 @@ pub fn member_words(member: &Member) -> String {
     if let Some(count) = member.blocks {
         words += &format!(", {}", plural(count, "block"));
     }
+    if let Some(count) = member.rows {
+        words += &format!(", {}", plural(count, "row"));
+    }
     words
+}
+
+/// What everyone should know about a model that contains rows.
+pub fn stored(model: &Model) -> Option<String> {
+    let rows = plural(model.stored_rows()?, "distinct training row");
+    Some(format!("the model contains {rows}: whoever has its file can read them"))
 }
 
 /// What a model is, in a few words.
@@ -46,6 +55,9 @@ pub fn describe(model: &Model, object: &mut Value) {
         }
         if let Some(count) = member.blocks {
             object["blocks"] = json!(count);
+        }
+        if let Some(count) = member.rows {
+            object["stored_rows"] = json!(count);
         }
     };
     match &members[..] {

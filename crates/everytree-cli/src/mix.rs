@@ -91,6 +91,7 @@ impl Mix {
                 score.mean
             )?;
         }
+        members::stored(&model).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         writeln!(out, "saved {}", self.out.display())?;
         Ok(Outcome::Done)
     }

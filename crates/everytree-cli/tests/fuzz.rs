@@ -65,11 +65,11 @@ fn folder() -> tempfile::TempDir {
     let path = folder.path();
     fs::write(path.join("t.csv"), format!("a,b,c\n{}", "x,1,p\ny,2,q\nx,2,q\nx,1,\n".repeat(15))).unwrap();
     fs::write(path.join("i.csv"), "a,b,c\nx,,p\n,2,\n").unwrap();
-    for family in ["moat", "directed", "chow-liu", "hclt"] {
+    for family in ["moat", "directed", "chow-liu", "hclt", "kernel"] {
         let fit = ["fit", "t.csv", "--family", family, "--epochs", "1", "--quiet", "--out", family];
         text(&everytree(path, &[&fit[..], &["--checkpoint", "c"]].concat()));
     }
-    let mix = ["mix", "moat", "hclt", "chow-liu", "--weights", "3,2,1", "--out", "ensemble"];
+    let mix = ["mix", "moat", "hclt", "kernel", "--weights", "3,2,1", "--out", "ensemble"];
     text(&everytree(path, &mix));
     folder
 }
@@ -125,7 +125,8 @@ fn commands(seed: u64, rounds: u64) -> usize {
     let folder = folder();
     let path = folder.path();
     let read = |name: &str| fs::read(path.join(name)).unwrap();
-    let models: Vec<Vec<u8>> = ["moat", "directed", "chow-liu", "hclt", "ensemble"].map(read).into();
+    let models: Vec<Vec<u8>> =
+        ["moat", "directed", "chow-liu", "hclt", "kernel", "ensemble"].map(read).into();
     let checkpoint = read("c");
     let mut fine = 0;
     for round in 0..rounds {

@@ -112,7 +112,11 @@ fn bandwidths_are_weighed_by_rows_left_out() {
         }
         // Bandwidths of less than half a percent are left away, after which the others are no longer exactly there.
         for (ratio, (width, log)) in ratios.iter().zip(&used) {
-            assert!((ratio - 1.0).abs() < 0.02 / log.exp().min(0.5), "{states:?} {width}: {ratio} {}", log.exp());
+            assert!(
+                (ratio - 1.0).abs() < 0.02 / log.exp().min(0.5),
+                "{states:?} {width}: {ratio} {}",
+                log.exp()
+            );
         }
     }
 }

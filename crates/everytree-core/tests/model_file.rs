@@ -261,17 +261,61 @@ fn the_golden_file_of_format_3_is_read() {
     assert!((found - GOLDEN_2).abs() < 1e-12, "{found}");
 }
 
+/// Two components of a family, at random.
+fn two(family: Family) -> ModelFile {
+    let file = example(Pairs::Lambda);
+    let states = file.schema.states();
+    let shape = ComponentShape { hidden: Some(3), rows: Some(5), ..ComponentShape::default() };
+    let one = |seed: u64| family.random(&states, &shape, seed).unwrap();
+    let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
+    let model = Member::new(Blocks::none(&states), mixture).unwrap().into();
+    ModelFile { model, edge_posteriors: vec![None], ..file }
+}
+
 /// Families of one tree.
 fn trees() -> [ModelFile; 3] {
-    [Family::Independent, Family::ChowLiu, Family::Hclt].map(|family| {
-        let file = example(Pairs::Lambda);
-        let states = file.schema.states();
-        let shape = ComponentShape { hidden: Some(3), ..ComponentShape::default() };
-        let one = |seed: u64| family.random(&states, &shape, seed).unwrap();
-        let mixture = Mixture::new(vec![one(1), one(2)], &[0.25, 0.75]).unwrap();
-        let model = Member::new(Blocks::none(&states), mixture).unwrap().into();
-        ModelFile { model, edge_posteriors: vec![None], ..file }
-    })
+    [Family::Independent, Family::ChowLiu, Family::Hclt].map(two)
+}
+
+/// Rows, their weights, margins, bandwidths: each is what it says it is, or the file is refused.
+#[test]
+fn stored_rows_are_written_and_read() {
+    let file = two(Family::Kernel);
+    let bytes = file.to_bytes().unwrap();
+    assert_eq!(ModelFile::from_bytes(&bytes).unwrap(), file);
+    let refused = |rows: usize| {
+        let change = |description: &mut serde_json::Value| description["members"][0]["rows"] = rows.into();
+        ModelFile::from_bytes(&redescribe(&bytes, &change)).unwrap_err().to_string()
+    };
+    for rows in [0, 4, 6, usize::MAX / 8] {
+        let error = refused(rows);
+        assert!(!error.is_empty(), "{rows}: {error}");
+    }
+    let component = &file.model.members()[0].mixture().components()[0];
+    let (states, shape) = (file.schema.states(), component.shape());
+    let numbers: Vec<f64> = component.lists().iter().flat_map(|list| list.to_vec()).collect();
+    assert!(Family::Kernel.from_numbers(&states, &shape, numbers.clone()).is_ok());
+    // A number of each list, and what may not stand there: rows that do not exist, weights that do not add up.
+    let total: usize = states.iter().sum();
+    for (place, bad) in
+        [(0, 0.5), (0, -1.0), (0, 1e9), (0, f64::NAN), (5, 0.0), (10, 1.0), (10, 0.0), (10 + total, 1.0)]
+    {
+        let mut changed = numbers.clone();
+        changed[place] = bad;
+        assert!(Family::Kernel.from_numbers(&states, &shape, changed).is_err(), "{place}: {bad}");
+    }
+}
+
+/// All rows together have probability 1.
+fn assert_normalised(file: &ModelFile, seed: u64) {
+    for member in file.model.members().iter().filter(|member| member.family() == Family::Kernel) {
+        let states = member.mixture().states();
+        let mut table = Table::new(states);
+        every::row(states).iter().for_each(|row| table.push(row));
+        let logs = log_likelihoods(member.mixture(), &table, &Cpu::<f64>::new()).unwrap();
+        let sum: f64 = logs.iter().map(|log| log.exp()).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "seed {seed}: {sum}");
+    }
 }
 
 #[test]
@@ -406,6 +450,7 @@ fn fuzz(seed: u64, rounds: u64) {
     originals.push(mixture().to_bytes().unwrap());
     originals.push(ensemble().to_bytes().unwrap());
     originals.extend(trees().iter().map(|file| file.to_bytes().unwrap()));
+    originals.push(two(Family::Kernel).to_bytes().unwrap());
     let checkpoint = checkpoint().to_bytes().unwrap().unwrap();
     assert!(Checkpoint::from_bytes(&checkpoint).is_ok());
     for round in 0..rounds {
@@ -423,6 +468,7 @@ fn fuzz(seed: u64, rounds: u64) {
             assert!(state.best_epoch().is_none_or(|best| best.epoch <= state.epochs()));
         }
         if let Ok(file) = ModelFile::from_bytes(&bytes) {
+            assert_normalised(&file, seed.wrapping_add(round));
             let cpu = Cpu::<f64>::new();
             for member in file.model.members() {
                 let mixture = member.mixture();

@@ -52,7 +52,10 @@ fn ensembles() -> Vec<(&'static str, Vec<Member>)> {
             vec![member("directed", 1, true), member("directed", 1, false), member("chow-liu", 2, true)],
         ),
         ("both", vec![member("moat", 2, true), member("independent", 1, false), member("hclt", 1, false)]),
-        ("stored rows", vec![member("directed", 1, false), member("kernel", 1, false), member("moat", 1, false)]),
+        (
+            "stored rows",
+            vec![member("directed", 1, false), member("kernel", 1, false), member("moat", 1, false)],
+        ),
     ]
 }
 

@@ -163,6 +163,7 @@ fn learn(
         None => unreachable!("the first table is always read"),
     };
     let Fitted { model, report, failure, .. } = fit.run_with(&train, &mut reporter)?;
+    reporter.notes.extend(report.kernel_words().map(|words| spelled(&words, Spelling::Keywords)));
     if let Some(error) = &failure {
         reporter.notes.push(error.spelled(Spelling::Keywords));
     }

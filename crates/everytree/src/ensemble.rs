@@ -31,6 +31,8 @@ pub struct Member {
     pub hidden: Option<usize>,
     /// Blocks of columns, if some are modelled jointly.
     pub blocks: Option<usize>,
+    /// Training rows that it contains, in families that store some.
+    pub rows: Option<usize>,
     /// How much it counts; the weights of all members add up to 1.
     pub weight: f64,
     /// How many numbers say it all.
@@ -46,6 +48,7 @@ impl Member {
             components: member.mixture().components().len(),
             hidden: member.hidden(),
             blocks: (!blocks.is_none()).then(|| blocks.blocks().len()),
+            rows: member.shape().rows,
             weight,
             parameters: member.degrees_of_freedom(),
         }

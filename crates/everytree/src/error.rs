@@ -375,9 +375,10 @@ fn infer_code(error: &InferError) -> ErrorCode {
 
 fn learn_code(error: &LearnError) -> ErrorCode {
     match error {
-        LearnError::Settings(_) | LearnError::NoClosedForm | LearnError::WeightedMissing => {
-            ErrorCode::InvalidOption
-        }
+        LearnError::Settings(_)
+        | LearnError::NoClosedForm
+        | LearnError::WeightedMissing
+        | LearnError::StoredMissing => ErrorCode::InvalidOption,
         LearnError::Memory(_) => ErrorCode::Memory,
         LearnError::NotFinite { .. } | LearnError::ValidationNotFinite { .. } => ErrorCode::Numeric,
         LearnError::Model(ModelError::Forest(everytree_core::forest::ForestError::Device(_))) => {

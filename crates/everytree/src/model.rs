@@ -148,6 +148,11 @@ impl Model {
         self.file.model.degrees_of_freedom()
     }
 
+    /// How many training rows it contains, which whoever has its file can read; none in most families.
+    pub fn stored_rows(&self) -> Option<usize> {
+        self.members().iter().filter_map(|member| member.rows).reduce(usize::max)
+    }
+
     /// Have edges a direction?
     pub fn is_directed(&self) -> bool {
         self.file.model.edge_kind() == TreeKind::Directed

@@ -564,6 +564,8 @@ impl Answer {
     /// How it was found, in words.
     fn how(&self) -> String {
         let Estimate { value: evidence, standard_error } = self.log_evidence;
+        // Not "-0.0000" of what is certain, but for rounding.
+        let evidence = if evidence.abs() < 5e-5 { 0.0 } else { evidence };
         let effective = count(self.effective_sample_size as usize);
         match self.method {
             Method::Exact => format!("exact under the model; log P(evidence) {evidence:.4}"),

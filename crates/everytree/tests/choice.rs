@@ -1,6 +1,9 @@
 //! `family = auto`: the same model whatever the threads, the interruptions and the load; never below a candidate; a distribution.
 
-use everytree::{Checkpoint, Dataset, Effort, Epoch, Fit, Fitted, Model, Observer, Stopped, Trial};
+use everytree::{
+    Checkpoint, Dataset, Effort, Epoch, Fit, Fitted, MissingValues, Model, Observer, ReadOptions, Stopped,
+    Trial,
+};
 use everytree_core::data::Table;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -138,6 +141,68 @@ fn what_was_put_aside_goes_on_to_the_same_model() {
     let checkpoint = Checkpoint::load(path).unwrap();
     let error = Fit::new().resume(checkpoint).run(&survey(300, 5)).unwrap_err().to_string();
     assert!(error.contains("other rows"), "{error}");
+}
+
+/// Rows are stored only by whoever asks for it. Then the kernel is the last candidate, and everything else holds as without it.
+#[test]
+fn rows_are_stored_by_choice() {
+    // Rows that come again and again, which no tree has learned: every second one is one of sixty at random.
+    let mut chance = Chance(12);
+    let known: Vec<Vec<u64>> = (0..60).map(|_| (0..8).map(|_| chance.next(3)).collect()).collect();
+    let mut columns = vec![Vec::new(); 8];
+    for _ in 0..400 {
+        let from = (chance.next(2) == 0).then(|| &known[chance.next(60) as usize]);
+        for (place, column) in columns.iter_mut().enumerate() {
+            let state = from.map_or_else(|| chance.next(3), |row| row[place]);
+            column.push(Some(["x", "y", "z"][state as usize]));
+        }
+    }
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let data = Dataset::from_columns(names.into_iter().zip(columns)).unwrap();
+    let (train, test) = data.split(0.25, 0);
+    let without = fit().run_with(&train, &mut ()).unwrap();
+    assert_eq!(without.model.stored_rows(), None);
+    assert!(without.report.candidates.iter().all(|candidate| candidate.family != "kernel"));
+    let mut counter = Counter::default();
+    let with = fit().kernel(true).run_with(&train, &mut counter).unwrap();
+    assert_eq!(with.report.candidates.last().unwrap().family, "kernel");
+    assert!(with.report.kernel_gain.is_none() && with.model.stored_rows().is_some());
+    assert!((total(&with.model) - 1.0).abs() < 1e-9);
+    // What it was said to gain, as far as these few rows tell.
+    let (gain, error) = without.report.kernel_gain.unwrap();
+    let mean = |model: &Model| model.score(&test).unwrap().mean;
+    let found = mean(&with.model) - mean(&without.model);
+    assert!(gain > error && found > 0.0 && (gain - found).abs() < 5.0 * error, "{gain} {error} {found}");
+    // The same on any number of threads, and wherever it was put aside.
+    let bytes = with.model.to_bytes().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    assert!(pool.install(|| fit().kernel(true).run(&train).unwrap().to_bytes().unwrap()) == bytes);
+    let folder = tempfile::tempdir().unwrap();
+    let path: &Path = &folder.path().join("half.way");
+    for stop in [counter.0 / 2, counter.0 - 5, counter.0 - 1] {
+        let _ = std::fs::remove_file(path);
+        fit().kernel(true).checkpoint(path).run_with(&train, &mut After(stop)).unwrap();
+        let resumed = Fit::new().resume(Checkpoint::load(path).unwrap()).run_with(&train, &mut ()).unwrap();
+        assert!(resumed.model.to_bytes().unwrap() == bytes && resumed.report.kernel_gain.is_none(), "{stop}");
+    }
+    // Alone, and where it makes no sense.
+    let alone = Fit::new().family("kernel").run(&train).unwrap();
+    assert!((total(&alone) - 1.0).abs() < 1e-9 && alone.stored_rows().is_some());
+    for (fit, words) in [
+        (Fit::new().family("kernel").components(2), "a kernel has one"),
+        (Fit::new().family("kernel").laplace(0.0), "must be positive"),
+        (Fit::new().family("directed").kernel(true), "goes with"),
+    ] {
+        let error = fit.run(&train).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let path = folder.path().join("gaps.csv");
+    std::fs::write(&path, format!("a,b\n{}", "p,q\nq,p\n,q\np,\n".repeat(20))).unwrap();
+    let gaps = ReadOptions::default().missing(MissingValues::Marginalise).open(&path).unwrap();
+    for fit in [Fit::new().family("kernel"), fit().kernel(true)] {
+        let error = fit.run(&gaps).unwrap_err().to_string();
+        assert!(error.contains("a kernel stores rows"), "{error}");
+    }
 }
 
 /// Rows to validate with that were given are never learned from; nor are those held out, if that is declined.

@@ -5,7 +5,8 @@ use crate::members;
 use crate::progress::{duration, size_of};
 use anyhow::Result;
 use everytree::{
-    CandidateReport, FitReport, Fitted, Model, Schema, TrialResult, count, grouping_in_words, plural,
+    CandidateReport, FitReport, Fitted, Model, Schema, Spelling, TrialResult, count, grouping_in_words,
+    plural, spelled,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -65,6 +66,10 @@ fn object(fitted: &Fitted, out: &Path) -> Value {
         object["candidates"] = json!(report.candidates.iter().map(candidate).collect::<Vec<_>>());
         object["groupings"] = json!(report.groupings);
         object["folds"] = json!(report.folds);
+        if let Some((gain, error)) = report.kernel_gain {
+            object["kernel_gain"] = json!(gain);
+            object["kernel_gain_standard_error"] = json!(error);
+        }
         if let Some((gain, error)) = report.gain {
             object["gain"] = json!(gain);
             object["gain_standard_error"] = json!(error);
@@ -132,6 +137,7 @@ fn words(schema: &Schema, fitted: &Fitted, out: &Path) -> String {
         }
     }
     let (seconds, device) = (duration(report.seconds), &report.device);
+    lines.extend(members::stored(model));
     lines.push(format!("{made} in {seconds} on {device}; saved {}\n", out.display()));
     lines.join("\n")
 }
@@ -161,6 +167,7 @@ fn chosen(model: &Model, report: &FitReport) -> Vec<String> {
             best.first().map_or_else(|| model.title().to_owned(), |tried| candidate(tried))
         )),
     }
+    lines.extend(report.kernel_words().map(|words| spelled(&words, Spelling::Flags)));
     lines
 }
 

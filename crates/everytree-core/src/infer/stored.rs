@@ -118,8 +118,7 @@ impl<'a> KernelPosterior<'a> {
             if rng.random::<f64>() * factors[place[0] + state] < kept {
                 return state as u16;
             }
-            let others: Vec<f64> =
-                own.clone().map(|place| self.likelihood[place] * margins[place]).collect();
+            let others: Vec<f64> = own.clone().map(|place| self.likelihood[place] * margins[place]).collect();
             choose(&others, rng.random()) as u16
         };
         Some(self.offsets.windows(2).enumerate().map(cell).collect())
@@ -141,7 +140,11 @@ impl<'a> KernelPosterior<'a> {
         let mut best: Vec<(f64, usize, usize)> = Vec::new();
         for (number, way) in self.ways.iter().enumerate() {
             best.extend(
-                way.weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0).map(|(row, w)| (*w, number, row)),
+                way.weights
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, weight)| **weight > 0.0)
+                    .map(|(row, w)| (*w, number, row)),
             );
             best.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
             best.truncate(count);
@@ -155,7 +158,8 @@ impl<'a> KernelPosterior<'a> {
                     let kept = if state == stored { 1.0 - bandwidth } else { 0.0 };
                     self.likelihood[state] * (kept + bandwidth * margins[state])
                 };
-                let best = (place[0]..place[1]).reduce(|best, next| if worth(next) > worth(best) { next } else { best });
+                let best = (place[0]..place[1])
+                    .reduce(|best, next| if worth(next) > worth(best) { next } else { best });
                 (best.unwrap_or(stored) - place[0]) as u16
             };
             self.offsets.windows(2).enumerate().map(cell).collect()

@@ -10,7 +10,7 @@ use super::state::{Data, Ended, Epoch, LearnError, Observer, Progress, State};
 use crate::blocks::Blocks;
 use crate::memory::{self, TooMuchMemory};
 use crate::model::{
-    Component, Footprint, HowMany, LEAST_GAIN, Member, Mixture, ModelError, Settings, Start,
+    Component, ComponentShape, Footprint, HowMany, LEAST_GAIN, Member, Mixture, ModelError, Settings, Start,
     footprint_of_rows,
 };
 use crate::util::{Hurry, Stop};
@@ -201,6 +201,9 @@ impl Search {
         if weighted && !complete {
             return Err(LearnError::WeightedMissing);
         }
+        if self.plan.start.family.stores_rows() && !train.is_complete() {
+            return Err(LearnError::StoredMissing);
+        }
         let mut ended = Ended::Done;
         loop {
             let (mut running, cut) = match self.running.take() {
@@ -265,7 +268,9 @@ impl Search {
     ) -> Result<(), TooMuchMemory> {
         let states = data.train.schema().states();
         let rows = data.train.rows() + data.valid.rows();
-        let (family, shape) = (self.plan.start.family, self.plan.start.shape(trial.hidden));
+        let family = self.plan.start.family;
+        let stored = family.stores_rows().then(|| data.train.rows());
+        let shape = ComponentShape { rows: stored, ..self.plan.start.shape(trial.hidden) };
         let batch = settings.batch_size.min(data.train.rows());
         let need = Footprint::of(family, &shape, &states, trial.components, batch).learning;
         let what = match trial.components {

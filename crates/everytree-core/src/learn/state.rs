@@ -159,6 +159,11 @@ pub enum LearnError {
         "rows with cells that were not observed cannot have weights; take missing cells as a state (`missing = category`)"
     )]
     WeightedMissing,
+    /// Rows to store with cells that were not observed.
+    #[error(
+        "a kernel stores rows, and cells of some were not observed; take missing cells as a state (`missing = category`)"
+    )]
+    StoredMissing,
     /// A model that would not fit.
     #[error(transparent)]
     Memory(#[from] TooMuchMemory),

@@ -15,9 +15,7 @@ pub use rows::StoredRows;
 
 use super::family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
 use super::settings::{ALL_ROWS, Optimiser};
-use super::{
-    ComponentInference, Learnable, ModelError, ParamsView, Regularisation, Settings, UnseenStates,
-};
+use super::{ComponentInference, Learnable, ModelError, ParamsView, Regularisation, Settings, UnseenStates};
 use crate::data::{Codes, Table};
 use crate::forest::Backend;
 use crate::spanning::Kind;
@@ -27,7 +25,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Weights and probabilities of a file add up to 1 as nearly as this.
-const ROUNDING: f64 = 1e-9;
+const ROUNDING: f64 = 1e-10;
 /// Bandwidths at most.
 const MAX_BANDWIDTHS: usize = 64;
 /// Rows of a kernel at random, if nothing else is said.
@@ -46,6 +44,28 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// Rows that are there so many times, with all bandwidths, each as much as the other; the pseudocount is of the margins.
+    pub fn over(
+        states: &[usize],
+        table: Table,
+        weights: &[f64],
+        pseudocount: f64,
+    ) -> Result<Self, ModelError> {
+        let total: f64 = weights.iter().sum();
+        let mut margins = Vec::with_capacity(offsets(states)[states.len()]);
+        for (v, &count) in states.iter().enumerate() {
+            let mut own = vec![pseudocount / count as f64; count];
+            weights.iter().enumerate().for_each(|(row, weight)| own[table.get(row, v)] += weight);
+            let sum: f64 = own.iter().sum();
+            margins.extend(own.into_iter().map(|count| count / sum));
+        }
+        let log_weights = weights.iter().map(|weight| (weight / total).ln()).collect();
+        let rows = Arc::new(StoredRows::new(states, table, log_weights)?);
+        let all = bandwidths::ALL.len();
+        let log_weights = vec![-(all as f64).ln(); all];
+        Ok(Self { rows, bandwidths: bandwidths::ALL.to_vec(), log_weights, margins })
+    }
+
     /// The rows in the middle.
     pub fn rows(&self) -> &StoredRows {
         &self.rows
@@ -101,6 +121,21 @@ impl Kernel {
             out,
         );
         Ok(())
+    }
+
+    /// The same for each bandwidth alone: row by row, a list of all bandwidths.
+    pub fn log_p_by_bandwidth(&self, codes: Codes<'_>) -> Result<Vec<Vec<f64>>, ModelError> {
+        codes.check(self.rows.offsets())?;
+        let mut found = vec![Vec::new(); codes.rows()];
+        self.rows.log_sums(
+            found.len(),
+            self.bandwidths.len(),
+            |row, bandwidth, logs| self.log_factors(self.bandwidths[bandwidth], &codes, row, logs),
+            |_| None,
+            |_, logs, out: &mut Vec<f64>| *out = logs.to_vec(),
+            &mut found,
+        );
+        Ok(found)
     }
 
     /// The logarithms of [`Kernel::factors`] where a row is known.
@@ -216,33 +251,23 @@ impl FamilyModel for Kernel {
         counted: true,
         shrinkage: false,
         ema: false,
-        laplace: false,
         ..FamilySpec::USUAL
     };
 
     fn settings(_: usize) -> Settings {
-        Settings { epochs: 1, batch_size: ALL_ROWS, optimiser: Optimiser::Em, ..Settings::paper(0) }
+        Settings {
+            epochs: 1,
+            batch_size: ALL_ROWS,
+            optimiser: Optimiser::Em,
+            regularisation: Regularisation { laplace: 1.0, ..Regularisation::default() },
+            ..Settings::paper(0)
+        }
     }
 
     fn from_counts(from: &Initialisation<'_>) -> Result<Self, ModelError> {
         let scale = from.data.row_scale();
         let weights: Vec<f64> = from.weights.iter().map(|weight| weight * scale).collect();
-        let total: f64 = weights.iter().sum();
-        let mut margins = Vec::with_capacity(offsets(from.states)[from.states.len()]);
-        for (v, &states) in from.states.iter().enumerate() {
-            let own = |state| from.counts.single(v, state) * scale + from.pseudocount / states as f64;
-            let own: Vec<f64> = (0..states).map(own).collect();
-            let sum: f64 = own.iter().sum();
-            margins.extend(own.into_iter().map(|count| count / sum));
-        }
-        let log_weights = weights.iter().map(|weight| (weight / total).ln()).collect();
-        let rows = Arc::new(StoredRows::new(from.states, from.data.table.clone(), log_weights)?);
-        let mut kernel = Self {
-            rows,
-            bandwidths: bandwidths::ALL.to_vec(),
-            log_weights: vec![-(bandwidths::ALL.len() as f64).ln(); bandwidths::ALL.len()],
-            margins,
-        };
+        let mut kernel = Self::over(from.states, from.data.table.clone(), &weights, from.pseudocount)?;
         kernel.weigh_bandwidths(&weights, from.seed, from.stop);
         Ok(kernel)
     }

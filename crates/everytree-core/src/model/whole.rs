@@ -200,7 +200,10 @@ mod tests {
             &groups.iter().map(|group| (group.clone(), vec![vec![0; group.len()]])).collect::<Vec<_>>(),
         )
         .unwrap();
-        let shape = ComponentShape { pairs: (family == Family::Moat).then_some(Pairs::Lambda), ..ComponentShape::default() };
+        let shape = ComponentShape {
+            pairs: (family == Family::Moat).then_some(Pairs::Lambda),
+            ..ComponentShape::default()
+        };
         let component = family.random(&blocks.states(), &shape, seed).unwrap();
         Member::new(blocks, Mixture::one(component)).unwrap()
     }

@@ -231,6 +231,7 @@ class Classifier(MixtureOfAllTreesClassifier):
         effort: str = "normal",
         *,
         folds: int | None = None,
+        kernel: bool = False,
         precision: str = "f32",
         holdout: float = 0.1,
         refit: bool | None = None,

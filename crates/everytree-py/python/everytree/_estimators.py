@@ -161,6 +161,9 @@ class DensityEstimator(Density):
         seconds for small tables; quick is a sixth of it, thorough twenty times as much.
     folds : int, optional
         In how many folds all rows are held out, one after the other; 1: a fraction of them, once. Default: 5 below 5,000 rows.
+    kernel : bool, default False
+        Let a kernel over stored rows take part. The model then contains the training rows, and whoever has its file can read
+        them. Without it, ``notes_`` say what it would gain.
     precision : {"f32", "f64"}, default "f32"
 
     Examples
@@ -177,6 +180,7 @@ class DensityEstimator(Density):
         effort: str = "normal",
         *,
         folds: int | None = None,
+        kernel: bool = False,
         precision: str = "f32",
         holdout: float = 0.1,
         refit: bool | None = None,
@@ -203,6 +207,7 @@ class DensityEstimator(Density):
         if told["effort"] not in ("quick", "normal", "thorough"):
             raise ValueError(f"effort {told['effort']!r}: quick, normal or thorough")
         options: dict[str, Any] = {"family": "auto", "effort": told["effort"], "precision": told["precision"]}
+        options["kernel"] = bool(told["kernel"])
         if told["folds"] is not None:
             folds = whole("folds", told["folds"])
             if folds < 1:
@@ -373,7 +378,45 @@ class HiddenChowLiuTree(Baseline):
         keep(self, locals())
 
 
-for _estimator in (DensityEstimator, MixtureOfAllTrees, IndependentColumns, ChowLiuTree, MixtureOfTrees, HiddenChowLiuTree):
+class KernelDensity(Baseline):
+    """A kernel over stored rows (Aitchison and Aitken): every training row, spread out a little.
+
+    The model contains the training rows, and whoever has its file can read them.
+
+    Parameters
+    ----------
+    laplace : float, optional
+        Pseudocount of the margins that rows are spread towards. Default: 1 a column.
+    """
+
+    _family = "kernel"
+
+    def __init__(
+        self,
+        *,
+        laplace: float | None = None,
+        holdout: float = 0.1,
+        refit: bool | None = None,
+        max_states: int = 64,
+        bins: Any = None,
+        missing: str = "category",
+        na: Any = None,
+        columns: Any = None,
+        drop: Any = None,
+        id: Any = None,
+        other: Any = None,
+        blocks: Any = None,
+        block_states: Any = None,
+        timeout: float | None = None,
+        threads: int | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        keep(self, locals())
+
+
+for _estimator in (DensityEstimator, MixtureOfAllTrees, IndependentColumns, ChowLiuTree, MixtureOfTrees, HiddenChowLiuTree, KernelDensity):
     _before, _examples, _after = (_estimator.__doc__ or "").rstrip().partition("\n    Examples\n")
     _estimator.__doc__ = _before.rstrip() + _COMMON + _examples + _after
 

@@ -1,6 +1,7 @@
 //! The best model without asking: a search over families, sizes, blocks and settings, and in the end an average of what is best
 //! together.
 
+mod kernel;
 mod outcome;
 mod search;
 
@@ -14,7 +15,7 @@ use crate::device::Device;
 use crate::error::Kind;
 use crate::{Dataset, Error, Result, Unknown};
 use everytree_core::file::Checkpoint;
-use everytree_core::learn::{CandidateResult, Folds, Search, SearchObserver};
+use everytree_core::learn::{CandidateResult, Folds, LearnError, Search, SearchObserver};
 use everytree_core::model::{A_SECOND, Candidate};
 use search::{Auto, Where};
 use std::cell::{Cell, RefCell};
@@ -183,6 +184,9 @@ impl Fit {
         room_for_rows(train)?;
         let rows = self.rows_of_choice(train, resumed)?;
         let Rows { folds, test, held_out, .. } = &rows;
+        if self.options.kernel && !rows.all.is_complete() {
+            return Err(LearnError::StoredMissing.into());
+        }
         let (first, valid) = &folds.pairs[0];
         let seed = resumed.map_or(self.options.seed, |checkpoint| checkpoint.settings.seed);
         let test_rows = test.as_ref().map(|test| test.rows());

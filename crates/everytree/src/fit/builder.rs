@@ -66,6 +66,8 @@ options! {
     folds(folds: usize) => Some(folds);
     /// How much work the choice of a family may be.
     effort(effort: Effort);
+    /// Lets the choice of a family take a kernel over stored rows, too. Such a model contains the training rows, as does its file.
+    kernel(kernel: bool);
     /// Learn once more, from the validation rows too, for as many epochs as were best.
     refit(refit: bool) => Some(refit);
     /// Where the work is done.

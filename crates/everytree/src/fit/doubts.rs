@@ -10,7 +10,7 @@ const FEW_ROWS: usize = 100;
 const FAR_APART: f64 = 0.15;
 
 /// Of any fit.
-pub(super) fn of(report: &FitReport) -> Vec<String> {
+pub(super) fn of(report: &FitReport, stores_rows: bool) -> Vec<String> {
     let mut doubts = Vec::new();
     let valid = if report.folds > 1 { report.train.rows } else { report.valid.rows };
     if valid < FEW_ROWS {
@@ -19,7 +19,9 @@ pub(super) fn of(report: &FitReport) -> Vec<String> {
     }
     let gap = report.train_ll - report.valid_ll;
     // Of a model that has learned from all rows, too: what it said of those held out is from before.
-    if gap > FAR_APART * report.valid_ll.abs() && report.evaluated.is_none() {
+    // Rows that are stored are better than others, by what such a model is.
+    let by_heart = !stores_rows && gap > FAR_APART * report.valid_ll.abs();
+    if by_heart && report.evaluated.is_none() {
         doubts.push(format!(
             "rows to learn from are {gap:.2} nats more probable than others: much was learned by heart; fewer states \
              (`bins`, `other`) or more rows may help"

@@ -328,6 +328,7 @@ impl Fit {
             trials: search.results,
             candidates: Vec::new(),
             gain: None,
+            kernel_gain: None,
             folds: 1,
             groupings: search.plan.groupings,
             refit: all.is_some(),
@@ -338,7 +339,9 @@ impl Fit {
             seconds: begin.elapsed().as_secs_f64(),
         };
         if failure.is_none() {
-            let doubts = doubts::of(&report).into_iter().chain(doubts::of_epochs(&report));
+            let doubts = doubts::of(&report, model.stored_rows().is_some())
+                .into_iter()
+                .chain(doubts::of_epochs(&report));
             doubts.for_each(|doubt| observer.borrow_mut().doubt(&doubt));
         }
         Ok(Fitted { model, report, failure, unfinished })

@@ -73,6 +73,8 @@ pub struct FitOptions {
     pub folds: Option<usize>,
     /// How much work a choice of the family may be.
     pub effort: Effort,
+    /// May the choice of a family take a kernel over stored rows? Its models keep training rows.
+    pub kernel: bool,
     /// Learn once more, from the held-out rows too, for as many epochs as were best. `None`: where the fit itself holds
     /// rows out.
     pub refit: Option<bool>,
@@ -107,6 +109,7 @@ impl Default for FitOptions {
             holdout: 0.1,
             folds: None,
             effort: Effort::Normal,
+            kernel: false,
             refit: None,
             timeout: None,
             device: DeviceChoice::Auto,

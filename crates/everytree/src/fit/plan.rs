@@ -66,6 +66,18 @@ impl<'a> Checked<'a> {
     /// What the family does not have.
     fn check_family(&self, spec: &FamilySpec) -> Result<()> {
         let options = self.options;
+        if options.kernel {
+            let problem = "goes with `family = auto`; alone it is `family = kernel`";
+            return Err(Error::unwanted("kernel", problem));
+        }
+        if spec.trees == Trees::Stored && self.components != HowMany::Just(1) {
+            return Err(Error::unwanted("components", "a kernel has one; leave it out"));
+        }
+        if let Some(laplace) =
+            options.laplace.filter(|laplace| spec.trees == Trees::Stored && !(*laplace > 0.0))
+        {
+            return Err(Error::option("laplace", laplace, "must be positive where rows are stored"));
+        }
         if options.hidden.is_some() && spec.trees != Trees::OneLatent {
             return Err(Error::unwanted("hidden", goes_with(|spec| spec.trees == Trees::OneLatent)));
         }

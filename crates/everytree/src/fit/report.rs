@@ -3,7 +3,7 @@
 use super::auto::CandidateReport;
 use crate::{Error, Model};
 use everytree_core::file::{Checkpoint, Evaluated, TableFacts};
-use everytree_core::learn::{Epoch, TrialResult};
+use everytree_core::learn::{Epoch, LEAST_ENSEMBLE_GAIN, TrialResult};
 use everytree_core::model::Settings;
 
 /// How a fit ended.
@@ -118,6 +118,9 @@ pub struct FitReport {
     pub candidates: Vec<CandidateReport>,
     /// What an average of several gains over the best alone on the rows held out, in nats a row, and the standard error of it.
     pub gain: Option<(f64, f64)>,
+    /// Of a choice without stored rows: what a kernel over them (`kernel = true`) would gain, and the standard error of it,
+    /// estimated on at most 2,000 of the rows held out.
+    pub kernel_gain: Option<(f64, f64)>,
     /// In how many folds rows were held out.
     pub folds: usize,
     /// The groups of columns that candidates name by number.
@@ -134,4 +137,27 @@ pub struct FitReport {
     pub learning_seconds: f64,
     /// With everything that follows: evaluation, and what rows say about edges.
     pub seconds: f64,
+}
+
+impl FitReport {
+    /// What a kernel over stored rows would gain, in one line; options in it are in backticks (see [`spelled`](crate::spelled)).
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Effort, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// let report = Fit::new().effort(Effort::Quick).folds(2).run_with(&data, &mut ())?.report;
+    /// assert!(report.kernel_words().is_some_and(|words| words.contains("`kernel`")));
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn kernel_words(&self) -> Option<String> {
+        let (gain, error) = self.kernel_gain?;
+        Some(match gain > error.max(LEAST_ENSEMBLE_GAIN) {
+            true => format!(
+                "a kernel over stored rows (`kernel`) would gain about {gain:.4} ± {error:.4} more; the model would then contain \
+                 the training rows"
+            ),
+            false => "a kernel over stored rows (`kernel`) would gain nothing".to_owned(),
+        })
+    }
 }

@@ -7,6 +7,8 @@ use crate::util::{Stop, shuffle, softmax, stream};
 pub(super) const ALL: [f64; 7] = [1e-3, 3e-3, 0.01, 0.03, 0.1, 0.2, 0.4];
 /// Distinct rows that are left out at most, one after the other.
 const LEFT_OUT: usize = 2000;
+/// How many of them at once: between portions it can be time to end.
+const PORTION: usize = 128;
 /// Rounds of expectation–maximisation.
 const ROUNDS: usize = 500;
 /// Bandwidths that count less than this are not used.
@@ -32,14 +34,26 @@ impl Kernel {
             Some((place, (left / total).ln()))
         };
         let mut found = vec![Vec::new(); places.len()];
-        self.rows.log_sums(
-            places.len(),
-            all,
-            |row, b, logs| self.log_factors(self.bandwidths[b], &codes, places[row] as usize, logs),
-            without,
-            |_, logs, out: &mut Vec<f64>| *out = logs.to_vec(),
-            &mut found,
-        );
+        let mut done = 0;
+        for portion in found.chunks_mut(PORTION) {
+            // Of fewer rows, the weights are rougher; that is all.
+            if stop() && done > 0 {
+                break;
+            }
+            let first = done;
+            self.rows.log_sums(
+                portion.len(),
+                all,
+                |row, b, logs| {
+                    self.log_factors(self.bandwidths[b], &codes, places[first + row] as usize, logs);
+                },
+                |row| without(first + row),
+                |_, logs, out: &mut Vec<f64>| *out = logs.to_vec(),
+                portion,
+            );
+            done += portion.len();
+        }
+        found.truncate(done);
         let mut log_weights = self.log_weights.clone();
         for _ in 0..ROUNDS {
             let mut sums = vec![0.0; all];

@@ -205,8 +205,7 @@ impl StoredRows {
                 for (place, logs) in panel.logs.chunks_exact_mut(total).enumerate() {
                     factors(first + place / ways, place % ways, logs);
                 }
-                let except: Vec<Option<(usize, f64)>> =
-                    (first..first + out.len()).map(&without).collect();
+                let except: Vec<Option<(usize, f64)>> = (first..first + out.len()).map(&without).collect();
                 let sums = panel.sums(asked, &except);
                 for ((row, out), logs) in (first..).zip(out).zip(sums.chunks_exact(ways)) {
                     finish(row, logs, out);
@@ -268,7 +267,12 @@ impl Panel<'_> {
                 }
                 found.fill(0.0);
                 let shape = [asked, BLOCK, inner];
-                Level::best().run(Product { questions: &self.logs, table: &self.table, found: &mut found, shape });
+                Level::best().run(Product {
+                    questions: &self.logs,
+                    table: &self.table,
+                    found: &mut found,
+                    shape,
+                });
             }
             for (question, found) in found.chunks_exact_mut(BLOCK).enumerate() {
                 let found = &mut found[..here];

@@ -4,7 +4,7 @@ use super::super::monitor::Monitor;
 use super::super::run::{Learned, facts_of, refit_candidate};
 use super::super::{Fit, FitReport, Fitted, Stopped, doubts};
 use super::search::Auto;
-use super::{CandidateReport, Rows};
+use super::{CandidateReport, Rows, kernel};
 use crate::error::Kind;
 use crate::score::observed;
 use crate::{Dataset, Error, Model, Result};
@@ -90,6 +90,14 @@ impl Fit {
             models.push(Model::from(learned.file(&first, &[], &results, how, !self.without_edges, &stop)?));
         }
         let leader = &tried[choice.members[0]];
+        // Of what was asked for, the gain is in the choice.
+        let portfolio = &auto.state.portfolio;
+        let kernel_gain = match portfolio.stored {
+            None if complete && stopped == Stopped::Done => {
+                kernel::gain(folds, &choice, tried, portfolio.budget, &stop)
+            }
+            _ => None,
+        };
         let mut model = match models.len() {
             1 => models.remove(0),
             _ => Model::ensemble(&models, &choice.weights)?,
@@ -135,6 +143,7 @@ impl Fit {
             groupings: auto.state.portfolio.groupings.clone(),
             candidates,
             gain: choice.gain,
+            kernel_gain,
             refit: is_refit,
             stopped,
             device: if of_trees { "cpu".to_owned() } else { auto.place.device.to_string() },
@@ -142,7 +151,7 @@ impl Fit {
             learning_seconds,
             seconds: begin.elapsed().as_secs_f64(),
         };
-        let mut said = doubts::of(&report);
+        let mut said = doubts::of(&report, model.stored_rows().is_some());
         if report.gain.is_none() {
             said.extend(
                 doubts::of_choice(tried, &folds.weights, &leader.log_p).filter(|_| !is_simple(leader)),

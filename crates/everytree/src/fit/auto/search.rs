@@ -75,7 +75,7 @@ impl<'a> Auto<'a> {
             groupings.iter().map(|groups| Ok(Blocks::observed(groups, train)?.states())).collect();
         let states = states.map_err(|error| explained(LearnError::Blocks(error), &train.clone().into()))?;
         let two = states[0].iter().all(|&count| count <= 2);
-        let portfolio = Portfolio {
+        let mut portfolio = Portfolio {
             groupings,
             budget: budget(options.effort, train.rows() + valid.rows(), train.columns()),
             seed: options.seed,
@@ -83,7 +83,14 @@ impl<'a> Auto<'a> {
             rows: train.rows(),
             states,
             pairs: usual_pairs(two),
+            stored: None,
         };
+        if options.kernel
+            && let Some(last) = portfolio.last()
+        {
+            let work = portfolio.work(&last.candidate, train, valid).epochs(last.candidate.settings.epochs);
+            portfolio.stored = Some(work * folds.count() as f64);
+        }
         let state = Choosing {
             portfolio,
             tried: Vec::new(),
@@ -238,7 +245,9 @@ impl<'a> Auto<'a> {
                 under_way.log_p.extend(found);
             }
             under_way.first.get_or_insert((model, history));
-            if self.is_far_behind(&under_way.log_p) && under_way.folds() < folds.count() {
+            // Stored rows are worth much beside a model even where they are worth little alone.
+            let alone = !candidate.start.family.stores_rows();
+            if alone && self.is_far_behind(&under_way.log_p) && under_way.folds() < folds.count() {
                 break;
             }
         }
