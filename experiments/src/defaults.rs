@@ -30,12 +30,12 @@ pub struct Defaults {
     /// Which of them.
     #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', required = true)]
     only: Vec<String>,
-    /// Families beside.
+    /// Families beside; auto+kernel: the default, with a kernel over stored rows.
     #[arg(
         long,
         value_name = "NAME,NAME",
         value_delimiter = ',',
-        default_value = "independent,chow-liu,mixture-of-trees,hclt,moat,directed"
+        default_value = "auto+kernel,independent,chow-liu,mixture-of-trees,hclt,moat,directed"
     )]
     families: Vec<String>,
     /// Splits of tables of two files: the first as they are, the others of all rows, shuffled.
@@ -152,6 +152,11 @@ impl Defaults {
         let (model, scores) = (folder.join("model.everytree"), folder.join("scores.csv"));
         let mut command = Command::new(program()?);
         command.arg("fit").arg(&split.train).args(["--json", "--quiet", "--unknown", "unobserved"]);
+        let (family, kernel) = match family.split_once('+') {
+            Some((family, kernel)) => (family, Some(format!("--{kernel}"))),
+            None => (family, None),
+        };
+        command.args(kernel);
         command.args(["--family", family, "--timeout", &format!("{}s", self.timeout), "--out"]).arg(&model);
         command.arg("--test").arg(&split.test).args(&self.more);
         if let Some(valid) = &split.valid {

@@ -280,7 +280,12 @@ pub fn use_threads(threads: Option<usize>) -> Result<()> {
         if threads == 0 || threads > MOST {
             bail!("--threads {threads}: between 1 and {MOST}");
         }
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
-    Ok(())
+    // This thread is one of them: small steps of learning would mostly be waiting for another one to take them.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).use_current_thread();
+    match (pool.build_global(), threads) {
+        (Err(error), Some(_)) => Err(error.into()),
+        // There are threads already: as a function of a longer program.
+        _ => Ok(()),
+    }
 }
