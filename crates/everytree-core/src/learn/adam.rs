@@ -29,13 +29,14 @@ impl Adam {
     /// A step uphill.
     pub(crate) fn ascend(&mut self, pieces: &mut [&mut [f64]], gradient: &[f64], scale: f64, rate: f64) {
         self.steps += 1;
-        let mean_correction = 1.0 - MEAN_DECAY.powf(self.steps as f64);
-        let square_correction = 1.0 - SQUARE_DECAY.powf(self.steps as f64);
+        // Both corrections once, and not a division for each parameter.
+        let rate = rate / (1.0 - MEAN_DECAY.powf(self.steps as f64));
+        let correction = (1.0 - SQUARE_DECAY.powf(self.steps as f64)).sqrt().recip();
         let step = |((parameter, &slope), (mean, square)): ((&mut f64, &f64), (&mut f64, &mut f64))| {
             let slope = slope * scale;
             *mean = MEAN_DECAY * *mean + (1.0 - MEAN_DECAY) * slope;
             *square = SQUARE_DECAY * *square + (1.0 - SQUARE_DECAY) * slope * slope;
-            *parameter += rate * (*mean / mean_correction) / ((*square / square_correction).sqrt() + EPSILON);
+            *parameter += rate * *mean / (square.sqrt() * correction + EPSILON);
             *parameter = within_range(*parameter);
         };
         let (mut gradient, mut means, mut squares) = (gradient, &mut self.means[..], &mut self.squares[..]);

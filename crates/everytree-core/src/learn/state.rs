@@ -11,6 +11,7 @@ use crate::memory::TooMuchMemory;
 use crate::model::{
     Learnable, ModelError, Optimiser, ParamsView, Settings, SettingsError, UnseenStates, within_range,
 };
+use crate::util::first_not_finite;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -428,7 +429,7 @@ impl<M: Learnable> State<M> {
             Optimiser::Adam => {
                 self.model.gradient(ready, stats, gradient);
                 self.model.regularise(&settings.regularisation, batch.total / whole, gradient);
-                if !gradient.iter().all(|slope| slope.is_finite()) {
+                if first_not_finite(gradient).is_some() {
                     return Err(not_finite("a derivative"));
                 }
                 let rate = settings.rate(step, settings.epochs.saturating_mul(batches));
@@ -458,7 +459,7 @@ impl<M: Learnable> State<M> {
             }
         }
         Arc::make_mut(&mut self.model).smooth_unseen(unseen);
-        if !self.model.slices().iter().all(|piece| piece.iter().all(|parameter| parameter.is_finite())) {
+        if self.model.slices().iter().any(|piece| first_not_finite(piece).is_some()) {
             return Err(not_finite("a parameter"));
         }
         if let Some(decay) = settings.ema {

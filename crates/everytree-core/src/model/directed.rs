@@ -23,7 +23,7 @@ use super::{
 use crate::data::Codes;
 use crate::forest::{Backend, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
-use crate::util::{log_sum, mutual_information, offsets, standard_normals};
+use crate::util::{exp_below, first_not_finite, log_sum, mutual_information, offsets, standard_normals};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ impl Directed {
     }
 
     fn check(&self) -> Result<(), ModelError> {
-        match self.parameters.iter().position(|value| !value.is_finite()) {
+        match first_not_finite(&self.parameters) {
             Some(place) => Err(ModelError::NotANumber { place, value: self.parameters[place] }),
             None => Ok(()),
         }
@@ -281,12 +281,15 @@ impl Directed {
             let mut sums = vec![0.0; size];
             let mut roots = 0.0;
             for (b, line) in lines.chunks_exact_mut(size).enumerate() {
-                for (((column, logit), most), sum) in line.iter_mut().enumerate().zip(&most).zip(&mut sums) {
-                    let inside = (first..last).contains(&column);
-                    *logit = if !inside || column == first + b { (*logit - most).exp() } else { 0.0 };
-                    *sum += *logit;
-                }
+                let root = line[first + b];
+                line[first..last].copy_from_slice(&most[first..last]);
+                line[first + b] = root;
+                exp_below(line, &most);
                 roots += line[first + b];
+                let root = line[first + b];
+                line[first..last].fill(0.0);
+                line[first + b] = root;
+                sums.iter_mut().zip(&*line).for_each(|(sum, p)| *sum += p);
             }
             sums[first..last].fill(roots);
             for line in lines.chunks_exact_mut(size) {

@@ -19,7 +19,7 @@ use crate::forest::frechet::Frechet;
 use crate::forest::{Backend, Counts, Tables};
 use crate::spanning::{Elimination, Kind};
 use crate::util::triangle::{self, pair as edge};
-use crate::util::{mutual_information, standard_normals};
+use crate::util::{first_not_finite, mutual_information, standard_normals};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -144,7 +144,7 @@ impl Moat {
             let what = "the list of parameters".to_owned();
             return Err(ModelError::Length { what, found: parameters.len(), expected: layout.total() });
         }
-        if let Some(place) = parameters.iter().position(|value| !value.is_finite()) {
+        if let Some(place) = first_not_finite(&parameters) {
             return Err(ModelError::NotANumber { place, value: parameters[place] });
         }
         let moat = Self { states, pairs, parameters, layout };
@@ -498,7 +498,7 @@ impl Learnable for Moat {
     }
 
     fn refresh<B: Backend>(&self, backend: &B, ready: &mut MoatReady<B>) -> Result<(), ModelError> {
-        if let Some(place) = self.parameters.iter().position(|value| !value.is_finite()) {
+        if let Some(place) = first_not_finite(&self.parameters) {
             return Err(ModelError::NotANumber { place, value: self.parameters[place] });
         }
         let n = self.states.len();

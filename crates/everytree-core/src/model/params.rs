@@ -1,6 +1,7 @@
 //! Parameters as slices of numbers, for optimisers, averages and files.
 
 use super::ModelError;
+use crate::util::clear;
 
 /// No parameter is further from zero than this: learning keeps them so, and files with others are refused. Logits and
 /// logarithms of weights mean nothing more beyond it, and sums of them lose the digits that normalisation needs.
@@ -46,7 +47,7 @@ pub trait ParamsView {
 
     /// All zero.
     fn clear(&mut self) {
-        self.slices_mut().into_iter().for_each(|slice| slice.fill(0.0));
+        self.slices_mut().into_iter().for_each(clear);
     }
 
     /// `keep` times these and `take` times others.

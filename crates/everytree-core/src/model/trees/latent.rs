@@ -20,6 +20,8 @@ use std::ops::Range;
 
 /// Rows of a panel: what one task takes up or down the tree.
 const PANEL: usize = 32;
+/// Leaves that are worth a task.
+const LEAVES: usize = 16;
 /// Rows whose messages are kept at once, and memory for each of three lists of them at most.
 const KEPT_ROWS: usize = 512;
 const KEPT_BYTES: usize = 1 << 24;
@@ -81,7 +83,8 @@ fn each<T: Copy>(to: &mut [T], from: &[T], what: impl Fn(&mut T, T)) {
 }
 
 impl<T: Real> Latent<T> {
-    pub fn new(layout: &Layout, tree: &RootedForest, p: &[f64]) -> Self {
+    /// In the room of one before it, which has the same layout.
+    pub fn new(layout: &Layout, tree: &RootedForest, p: &[f64], before: Option<Self>) -> Self {
         let n = layout.observed;
         let states = layout.states[n];
         let columns = states.next_multiple_of(WIDTH);
@@ -89,8 +92,19 @@ impl<T: Real> Latent<T> {
         let latent = tree.order().iter().filter(|&&v| v >= n);
         let order: Vec<_> = latent.map(|&v| (v - n, tree.parent(v).map(|u| u - n))).collect();
         order.iter().for_each(|&(h, parent)| parents[h] = parent);
-        let mut down = vec![T::default(); n * states * columns];
-        let mut up = down.clone();
+        let total = layout.offsets[n];
+        // What is beyond the states is zero, and stays so.
+        let (mut down, mut up, mut leaves, mut leaf_logs) = match before {
+            Some(Self { down, up, leaves, leaf_logs, .. })
+                if down.len() == n * states * columns && leaf_logs.len() == total =>
+            {
+                (down, up, leaves, leaf_logs)
+            }
+            _ => {
+                let square = || vec![T::default(); n * states * columns];
+                (square(), square(), vec![T::default(); total * columns], vec![0.0; total])
+            }
+        };
         let tables =
             down.par_chunks_exact_mut(states * columns).zip(up.par_chunks_exact_mut(states * columns));
         tables.enumerate().for_each(|(h, (down, up))| {
@@ -106,21 +120,19 @@ impl<T: Real> Latent<T> {
                 }
             }
         });
-        let total = layout.offsets[n];
-        let (mut leaves, mut leaf_logs) = (vec![T::default(); total * columns], vec![0.0; total]);
-        for v in 0..n {
-            let (first, count) = (layout.offsets[v], layout.states[v]);
-            let table = &p[layout.tables[v]..layout.tables[v + 1]];
-            for s in 0..count {
-                let line = || table.iter().skip(s).step_by(count);
-                let most = line().copied().fold(0.0, f64::max);
-                // What is impossible stays so.
-                let scale = if most > 0.0 { most } else { 1.0 };
-                let to = &mut leaves[(first + s) * columns..][..states];
-                to.iter_mut().zip(line()).for_each(|(leaf, p)| *leaf = T::from_f64(p / scale));
-                leaf_logs[first + s] = most.ln();
-            }
-        }
+        // Of every state of an observed variable, where its table begins, its place there, and how many there are.
+        let places: Vec<(usize, usize)> = (0..n)
+            .flat_map(|v| (0..layout.states[v]).map(move |s| (layout.tables[v] + s, layout.states[v])))
+            .collect();
+        let lines = leaves.par_chunks_exact_mut(columns).zip(&mut leaf_logs).zip(&places);
+        lines.with_min_len(LEAVES).for_each(|((to, log), &(first, count))| {
+            let line = || p[first..].iter().step_by(count).take(states);
+            let most = line().copied().fold(0.0, f64::max);
+            // What is impossible stays so.
+            let scale = if most > 0.0 { 1.0 / most } else { 1.0 };
+            to.iter_mut().zip(line()).for_each(|(leaf, p)| *leaf = T::from_f64(p * scale));
+            *log = most.ln();
+        });
         Self { n, states, columns, order, parents, down, up, leaves, leaf_logs }
     }
 
@@ -469,25 +481,19 @@ pub(super) enum Precise {
 
 impl Precise {
     /// In single precision, or in double; with the room of one before it.
-    pub fn new(
-        layout: &Layout,
-        tree: &RootedForest,
-        p: &[f64],
-        single: bool,
-        before: Option<&mut Self>,
-    ) -> Self {
+    pub fn new(layout: &Layout, tree: &RootedForest, p: &[f64], single: bool, before: Option<Self>) -> Self {
         // What is kept is of the tables before: only the room is taken over.
         match (single, before) {
-            (true, Some(Self::Single(_, room))) => {
-                room.rows = 0;
-                Self::Single(Latent::new(layout, tree, p), std::mem::take(room))
+            (true, Some(Self::Single(latent, room))) => {
+                let room = Messages { rows: 0, ..room };
+                Self::Single(Latent::new(layout, tree, p, Some(latent)), room)
             }
-            (true, _) => Self::Single(Latent::new(layout, tree, p), Messages::default()),
-            (false, Some(Self::Double(_, room))) => {
-                room.rows = 0;
-                Self::Double(Latent::new(layout, tree, p), std::mem::take(room))
+            (true, _) => Self::Single(Latent::new(layout, tree, p, None), Messages::default()),
+            (false, Some(Self::Double(latent, room))) => {
+                let room = Messages { rows: 0, ..room };
+                Self::Double(Latent::new(layout, tree, p, Some(latent)), room)
             }
-            (false, _) => Self::Double(Latent::new(layout, tree, p), Messages::default()),
+            (false, _) => Self::Double(Latent::new(layout, tree, p, None), Messages::default()),
         }
     }
 }

@@ -6,7 +6,7 @@
 use crate::forest::Tables;
 use crate::model::{ModelError, ParamsView, Regularisation, UnseenStates};
 use crate::spanning::RootedForest;
-use crate::util::{log_sum, offsets};
+use crate::util::{first_not_finite, log_sum, offsets};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -112,7 +112,7 @@ impl TreeParameters {
 
     /// Are all logits finite?
     pub fn check(&self) -> Result<(), ModelError> {
-        match self.logits.iter().position(|value| !value.is_finite()) {
+        match first_not_finite(&self.logits) {
             Some(place) => Err(ModelError::NotANumber { place, value: self.logits[place] }),
             None => Ok(()),
         }

@@ -5,6 +5,7 @@ use super::parameters::{Layout, TreeParameters, edges};
 use crate::data::{Codes, CodesError};
 use crate::model::{EdgeTables, ModelError};
 use crate::spanning::RootedForest;
+use crate::util::softmax_lines;
 use rayon::prelude::*;
 
 /// Rows of one task.
@@ -37,15 +38,18 @@ impl TreeModel {
     ) -> Result<Self, ModelError> {
         parameters.check()?;
         let layout = parameters.layout.clone();
-        let mut p = parameters.logits.clone();
-        layout.split(&mut p).into_par_iter().zip(&layout.states).for_each(|(table, &states)| {
-            table.chunks_exact_mut(states).for_each(normalise);
-        });
         let tree = parameters.forest()?;
-        let latent = (layout.observed < layout.variables()).then(|| {
-            let before = before.and_then(|before| before.latent.as_mut());
-            Precise::new(&layout, &tree, &p, single, before)
-        });
+        // Large lists are made once, and not anew with every step: the system would have to clear them first.
+        let (mut p, before) = match before {
+            Some(before) => (std::mem::take(&mut before.p), before.latent.take()),
+            None => (Vec::new(), None),
+        };
+        p.resize(layout.size(), 0.0);
+        let tables = layout.split(&mut p).into_par_iter().zip(&layout.states).zip(&layout.tables);
+        tables
+            .for_each(|((table, &states), &first)| softmax_lines(&parameters.logits[first..], states, table));
+        let latent =
+            (layout.observed < layout.variables()).then(|| Precise::new(&layout, &tree, &p, single, before));
         let log_p = if latent.is_some() {
             Vec::new()
         } else {
@@ -149,7 +153,7 @@ impl TreeModel {
     }
 
     fn in_double(&self) -> Latent<f64> {
-        Latent::new(&self.layout, &self.tree, &self.p)
+        Latent::new(&self.layout, &self.tree, &self.p, None)
     }
 
     /// Rows that are impossible in single precision, in double.
@@ -199,14 +203,6 @@ impl TreeModel {
         }
         Ok(())
     }
-}
-
-/// Logits to probabilities.
-fn normalise(line: &mut [f64]) {
-    let most = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    line.iter_mut().for_each(|logit| *logit = (*logit - most).exp());
-    let inverse = 1.0 / line.iter().sum::<f64>();
-    line.iter_mut().for_each(|p| *p *= inverse);
 }
 
 impl EdgeTables for TreeModel {
