@@ -73,8 +73,9 @@ impl<'a> Checked<'a> {
         if spec.trees == Trees::Stored && self.components != HowMany::Just(1) {
             return Err(Error::unwanted("components", "a kernel has one; leave it out"));
         }
-        if let Some(laplace) =
-            options.laplace.filter(|laplace| spec.trees == Trees::Stored && !(*laplace > 0.0))
+        if let Some(laplace) = options
+            .laplace
+            .filter(|laplace| spec.trees == Trees::Stored && (laplace.is_nan() || *laplace <= 0.0))
         {
             return Err(Error::option("laplace", laplace, "must be positive where rows are stored"));
         }

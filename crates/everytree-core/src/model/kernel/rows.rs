@@ -87,8 +87,7 @@ impl StoredRows {
             return Err(ModelError::Length { what, found, expected: expected.max(1) });
         }
         let sum: f64 = log_weights.iter().map(|log| log.exp()).sum();
-        // Not a number fails too.
-        if !((sum - 1.0).abs() <= super::ROUNDING) {
+        if sum.is_nan() || (sum - 1.0).abs() > super::ROUNDING {
             let what = "the list of the weights of stored rows".to_owned();
             return Err(ModelError::Sum { what, sum, expected: 1.0 });
         }
