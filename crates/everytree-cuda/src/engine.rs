@@ -91,6 +91,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("kernels/counts.cu"),
     include_str!("kernels/moat.cu"),
     include_str!("kernels/directed.cu"),
+    include_str!("kernels/hidden.cu"),
     include_str!("kernels/step.cu"),
 );
 
@@ -267,6 +268,11 @@ impl<T: CudaReal> Cuda<T> {
     #[doc(hidden)]
     pub fn at_most(&self, rows: usize) {
         self.most_rows.store(rows.max(1), Ordering::Relaxed);
+    }
+
+    /// How many may be worked on together: see [`Cuda::at_most`].
+    pub(crate) fn most_rows(&self) -> usize {
+        self.most_rows.load(Ordering::Relaxed)
     }
 
     /// Takes all memory of the device but so many bytes, for as long as what comes back is kept: for tests of what happens when memory is

@@ -104,6 +104,19 @@ kernels! {
     DirectedTables = "directed_tables" { rates, prior, p, parameters, maxima, offsets; n, s }
     DirectedGradient = "directed_gradient" { gradient, counts, p, marginals, total, even, offsets; n, s }
     DirectedSmoothUnseen = "directed_smooth_unseen" { parameters, odds, unseen, offsets, doubt; n, s }
+    // hidden.cu
+    HiddenNorms = "hidden_norms" { norms, logits, offsets; n, hidden }
+    HiddenLeaves = "hidden_leaves" { leaves, leaf_logs, logits, norms, offsets, owners; total, hidden }
+    HiddenTables = "hidden_tables" { tables, logits, norms, offsets, variables; n, hidden }
+    HiddenBegin = "hidden_begin" { up, scales, leaves, leaf_logs, states, places, variables; n, hidden, rows }
+    HiddenAbsorb = "hidden_absorb" { up, scales, told, children; first, hidden, rows }
+    HiddenRoots = "hidden_roots" { logs, shares, doubt, up, scales, tables, weights; roots, n, hidden, rows }
+    HiddenRootPosteriors = "hidden_root_posteriors" { posterior, told, up, tables, shares; hidden, rows }
+    HiddenShares = "hidden_shares" { told, posterior, parents; first, hidden, rows }
+    HiddenPosteriors = "hidden_posteriors" { posterior, up; count }
+    HiddenLeafCounts = "hidden_leaf_counts" { sums, posterior, states, places, variables; n, hidden, rows }
+    HiddenGradient = "hidden_gradient" { gradient, logits, norms, leaf_sums, sums, tables, even, offsets, slots; n, roots, hidden }
+    HiddenSmoothUnseen = "hidden_smooth_unseen" { logits, odds, unseen, offsets, doubt; n, hidden }
     // step.cu
     RowLikelihoods = "row_likelihoods" { joint, logs, log_prior, log_p, log_weight, states, places; n, rows }
     NormaliseWeights = "normalise_weights" { log_weights, parameters; components }

@@ -2,6 +2,7 @@
 
 use crate::engine::{Cuda, CudaError, threads};
 use crate::forest::{Look, MOST_STATES, Prior, Shape, Space};
+use crate::hidden::ResidentTree;
 use crate::launch;
 use crate::real::CudaReal;
 use crate::space::Memory;
@@ -384,9 +385,22 @@ impl Part {
     }
 }
 
-/// A mixture that stays on the device for as long as rows are asked about.
+/// A model that stays on the device for as long as rows are asked about.
 pub struct Resident<'a, T: CudaReal> {
     gpu: &'a Cuda<T>,
+    model: Held,
+}
+
+/// What is on the device.
+enum Held {
+    /// Either family of all trees.
+    Forests(Box<ResidentForests>),
+    /// One hidden tree.
+    Tree(Box<ResidentTree>),
+}
+
+/// A mixture of forests there.
+struct ResidentForests {
     whole: Whole,
     /// What steps of learning would hear.
     told: Memory,
@@ -400,20 +414,33 @@ pub struct Resident<'a, T: CudaReal> {
 impl<T: CudaReal> Cuda<T> {
     /// Takes a mixture to the device, if it is of a family that the device knows.
     pub fn resident(&self, mixture: &Mixture<Component>) -> Result<Option<Resident<'_, T>>, CudaError> {
+        if let Some(tree) = ResidentTree::new(self, mixture)? {
+            return Ok(Some(Resident { gpu: self, model: Held::Tree(Box::new(tree)) }));
+        }
         let Some(mut whole) = Whole::new(self, mixture)? else { return Ok(None) };
         whole.parameters.put(&self.stream, &mixture.to_vec())?;
         // SAFETY: the parameters have just been put there.
         unsafe { whole.make_tables(self) }?;
         let (mut told, states) = (Memory::default(), Memory::default());
         told.clear(&self.stream, 8)?;
-        Ok(Some(Resident { gpu: self, whole, told, states, at_once: None, normalised: false }))
+        let forests = ResidentForests { whole, told, states, at_once: None, normalised: false };
+        Ok(Some(Resident { gpu: self, model: Held::Forests(Box::new(forests)) }))
     }
 }
 
 impl<T: CudaReal> Resident<'_, T> {
     /// The log-likelihood of every row of a table; NaN where the device cannot vouch for it.
     pub fn log_likelihoods(&mut self, table: &Table) -> Result<Vec<f64>, CudaError> {
-        let Self { gpu, whole, told, states, at_once, normalised } = self;
+        match &mut self.model {
+            Held::Forests(forests) => forests.log_likelihoods(self.gpu, table),
+            Held::Tree(tree) => tree.log_likelihoods(self.gpu, table),
+        }
+    }
+}
+
+impl ResidentForests {
+    fn log_likelihoods<T: CudaReal>(&mut self, gpu: &Cuda<T>, table: &Table) -> Result<Vec<f64>, CudaError> {
+        let Self { whole, told, states, at_once, normalised } = self;
         let stream = &gpu.stream;
         let shape = whole.shape;
         let at_once = at_once.get_or_insert_with(|| gpu.rows_at_once(&shape, EVALUATION));

@@ -5,25 +5,15 @@
 
 use crate::engine::{Cuda, CudaError, threads};
 use crate::forest::FEW_ROWS;
+use crate::hidden::TreeLearner;
 use crate::launch;
 use crate::mixture::{Family, Rows, Whole, states_of};
+use crate::optimiser::{self, Optimiser, SAID, TOLD};
 use crate::real::CudaReal;
 use crate::space::Memory;
 use everytree_core::data::{Table, Unique};
-use everytree_core::forest::ForestError;
 use everytree_core::learn::{Adam, Engine, Step, Steps};
-use everytree_core::model::{
-    Component, Learnable, Mixture, ModelError, ParamsView, Regularisation, Settings, UnseenStates,
-};
-
-/// What the host hears: doubt, the log-likelihood, and then the weights of all components.
-const TOLD: usize = 2;
-/// What the host says: scale, rate, both corrections of Adam, the decay of the average, smoothing, shrinkage.
-const SAID: usize = 7;
-
-fn device(error: CudaError) -> ModelError {
-    ForestError::Device(error.to_string()).into()
-}
+use everytree_core::model::{Component, Learnable, Mixture, ModelError, ParamsView, Settings, UnseenStates};
 
 impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
     fn log_likelihoods(
@@ -31,8 +21,8 @@ impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
         model: &Mixture<Component>,
         table: &Table,
     ) -> Result<Option<Vec<f64>>, ModelError> {
-        let Some(mut resident) = self.resident(model).map_err(device)? else { return Ok(None) };
-        resident.log_likelihoods(table).map(Some).map_err(device)
+        let Some(mut resident) = self.resident(model)? else { return Ok(None) };
+        Ok(Some(resident.log_likelihoods(table)?))
     }
 
     fn steps<'a>(
@@ -41,7 +31,10 @@ impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
         unseen: &[UnseenStates],
         settings: &Settings,
     ) -> Result<Option<Box<dyn Steps<Mixture<Component>> + 'a>>, ModelError> {
-        let learner = Learner::new(self, model, unseen, settings).map_err(device)?;
+        if let Some(learner) = TreeLearner::new(self, model, unseen, settings)? {
+            return Ok(Some(Box::new(learner)));
+        }
+        let learner = Learner::new(self, model, unseen, settings)?;
         Ok(learner.map(|learner| Box::new(learner) as Box<dyn Steps<Mixture<Component>> + 'a>))
     }
 }
@@ -50,24 +43,12 @@ impl<T: CudaReal> Engine<Mixture<Component>> for Cuda<T> {
 struct Learner<'a, T: CudaReal> {
     gpu: &'a Cuda<T>,
     whole: Whole,
-    ema: Option<f64>,
-    regularisation: Regularisation,
+    optimiser: Optimiser,
     /// Rows whose memory fits into the device; found at the first step.
     at_once: Option<usize>,
     /// Batches have a multiple of so many rows.
     rounded: usize,
-    /// Parameters in all.
-    all: usize,
-    /// Steps that Adam has made.
-    made: u64,
-    has_average: bool,
     states: Memory,
-    said: Memory,
-    told: Memory,
-    means: Memory,
-    squares: Memory,
-    average: Memory,
-    gradient: Memory,
     /// What of every row's weight belongs to each component.
     parts: Memory,
     /// Of each component: expected counts, and weights of single states.
@@ -75,7 +56,7 @@ struct Learner<'a, T: CudaReal> {
     /// What pairs say about margins, twice, and what all of them say together.
     passed: [Memory; 3],
     /// Odds of what was not seen, variable by variable, and which states those are.
-    held: Option<[Memory; 2]>,
+    unseen: Option<[Memory; 2]>,
 }
 
 impl<'a, T: CudaReal> Learner<'a, T> {
@@ -87,54 +68,28 @@ impl<'a, T: CudaReal> Learner<'a, T> {
     ) -> Result<Option<Self>, CudaError> {
         let Some(mut whole) = Whole::new(gpu, model)? else { return Ok(None) };
         let stream = &gpu.stream;
-        let (n, total, all) = (whole.shape.n, whole.shape.total, model.size());
+        let (n, total) = (whole.shape.n, whole.shape.total);
         let is_small = whole.shape.is_small();
-        let offsets = whole.offsets_here().to_vec();
-        let held = match unseen.is_empty() {
-            true => None,
-            false => {
-                let (mut odds, mut which) = (vec![0.0f64; n], vec![0u8; total]);
-                for unseen in unseen {
-                    odds[unseen.variable] = unseen.odds();
-                    unseen.states.iter().for_each(|&a| which[offsets[unseen.variable] + a] = 1);
-                }
-                let mut held = [Memory::default(), Memory::default()];
-                held[0].put(stream, &odds)?;
-                held[1].put(stream, &which)?;
-                Some(held)
-            }
-        };
+        let unseen = optimiser::unseen(gpu, unseen, whole.offsets_here())?;
         let counts = (0..whole.components()).map(|_| Default::default()).collect();
         // Steps are made one after the other, by nobody else.
         whole.parts.iter_mut().for_each(|part| part.space.may_record = true);
         let mut learner = Self {
             gpu,
             whole,
-            ema: settings.ema,
-            regularisation: settings.regularisation,
+            optimiser: Optimiser::new(gpu, model.size(), settings)?,
             at_once: None,
             // Where the work is recorded.
             rounded: match settings.batch_size <= FEW_ROWS && !is_small {
                 true => settings.batch_size.div_ceil(8).max(1),
                 false => 1,
             },
-            all,
-            made: 0,
-            has_average: false,
             states: Memory::default(),
-            said: Memory::default(),
-            told: Memory::default(),
-            means: Memory::default(),
-            squares: Memory::default(),
-            average: Memory::default(),
-            gradient: Memory::default(),
             parts: Memory::default(),
             counts,
             passed: Default::default(),
-            held,
+            unseen,
         };
-        // Places that are no parameters of anything have no derivatives.
-        learner.gradient.clear(stream, all * 8)?;
         if matches!(learner.whole.family, Family::Moat { .. }) {
             let [passed, over, sums] = &mut learner.passed;
             passed.clear(stream, total * n * 8)?;
@@ -155,30 +110,10 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         // Work of the same size is the same work: some more rows, that weigh nothing, make it so more often.
         let more = step.places.len().next_multiple_of(self.rounded) - step.places.len();
         let rows = step.places.len() + more;
-        let t = (self.made + 1) as f64;
-        // 0.9 and 0.999 as in adam.rs.
-        let Regularisation { shrinkage, laplace: smoothing } = self.regularisation;
-        let said = [
-            1.0 / step.total,
-            step.rate,
-            1.0 - 0.9f64.powf(t),
-            1.0 - 0.999f64.powf(t),
-            self.ema.unwrap_or(0.0),
-            step.share * smoothing,
-            step.share * shrinkage,
-        ];
-        let mut bytes = Vec::with_capacity((SAID + rows) * 8 + rows * 4);
-        let nothing = std::iter::repeat_n(&0.0, more);
-        said.iter()
-            .chain(step.weights)
-            .chain(nothing)
-            .for_each(|number| bytes.extend_from_slice(&number.to_ne_bytes()));
-        let again = std::iter::repeat_n(&step.places[0], more);
-        step.places.iter().chain(again).for_each(|place| bytes.extend_from_slice(&place.to_ne_bytes()));
-        let said = self.said.put(stream, &bytes)?;
+        let said = self.optimiser.say(gpu, step, more)?;
         let weights = said + SAID as u64 * 8;
         let places = weights + rows as u64 * 8;
-        self.told.clear(stream, (TOLD + components) * 8)?;
+        self.optimiser.told.clear(stream, (TOLD + components) * 8)?;
         let states = self.states.reserve(stream, 0)?;
         let parts = self.parts.reserve(stream, components * rows * size_of::<T>())?;
         let mut counts_at = Vec::with_capacity(components);
@@ -210,19 +145,6 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         unsafe { self.ascend(said) }
     }
 
-    /// Waits for the device, and hears how it went.
-    fn hear(&mut self) -> Result<Option<f64>, CudaError> {
-        let mut heard = [0.0; TOLD];
-        self.told.get(&self.gpu.stream, &mut heard)?;
-        let [doubt, log_likelihood] = heard;
-        if doubt != 0.0 {
-            return Ok(None);
-        }
-        self.made += 1;
-        self.has_average = self.ema.is_some();
-        Ok(Some(log_likelihood))
-    }
-
     /// Some of the rows: likelihoods, responsibilities, and expected counts.
     ///
     /// # Safety
@@ -240,7 +162,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let components = self.whole.components();
         let shape = self.whole.shape;
         let (count, n) = (rows.count, shape.n);
-        let told = self.told.reserve(stream, 0)?;
+        let told = self.optimiser.told.place(gpu);
         let part_of = |number: usize| parts + (number * count * size_of::<T>()) as u64;
         if components == 1 {
             let all = threads([count.div_ceil(256), 1, 1], [256, 1]);
@@ -327,8 +249,8 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let stream = &gpu.stream;
         let (n, total) = (self.whole.shape.n, self.whole.shape.total);
         let own = self.whole.of_component(gpu, number)?;
-        let gradient = self.gradient.reserve(stream, 0)? + (number * self.whole.size * 8) as u64;
-        let share = self.told.reserve(stream, 0)? + ((TOLD + number) * 8) as u64;
+        let gradient = self.optimiser.gradient.place(gpu) + (number * self.whole.size * 8) as u64;
+        let share = self.optimiser.told.place(gpu) + ((TOLD + number) * 8) as u64;
         let offsets = self.whole.offsets.reserve(stream, 0)?;
         let squares = threads([n.div_ceil(32), n.div_ceil(8), 1], [32, 8]);
         let part = &mut self.whole.parts[number];
@@ -411,9 +333,9 @@ impl<'a, T: CudaReal> Learner<'a, T> {
         let stream = &gpu.stream;
         let (components, size) = (self.whole.components(), self.whole.size);
         let (n, total) = (self.whole.shape.n, self.whole.shape.total);
-        let gradient = self.gradient.reserve(stream, 0)?;
+        let gradient = self.optimiser.gradient.place(gpu);
         let parameters = self.whole.of_component(gpu, 0)?;
-        let told = self.told.reserve(stream, 0)?;
+        let told = self.optimiser.told.place(gpu);
         let each = |count: usize| threads([count.div_ceil(256), 1, 1], [256, 1]);
         if components > 1 {
             let log_weights = self.whole.log_weights_at(gpu)?;
@@ -423,7 +345,7 @@ impl<'a, T: CudaReal> Learner<'a, T> {
             unsafe {
                 gpu.launch(launch::WeightsGradient { gradient: to, told, log_weights, components }, one)
             }?;
-            if self.regularisation.shrinkage > 0.0 {
+            if self.optimiser.regularisation.shrinkage > 0.0 {
                 let strength = said + 6 * 8;
                 // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
                 unsafe {
@@ -434,18 +356,9 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 }?;
             }
         }
-        // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
-        unsafe { gpu.launch(launch::DoubtGradient { told, gradient, size: self.all }, each(self.all)) }?;
-        let means = self.means.reserve(stream, 0)?;
-        let squares = self.squares.reserve(stream, 0)?;
-        // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
-        unsafe {
-            gpu.launch(
-                launch::Adam { parameters, means, squares, gradient, how: said, told, size: self.all },
-                each(self.all),
-            )
-        }?;
-        if let Some([odds, which]) = &mut self.held {
+        // SAFETY: parameters are put there before the first step; `said` is the caller's promise.
+        unsafe { self.optimiser.ascend(gpu, parameters, said) }?;
+        if let Some([odds, which]) = &mut self.unseen {
             let (odds, which) = (odds.reserve(stream, 0)?, which.reserve(stream, 0)?);
             let offsets = self.whole.offsets.reserve(stream, 0)?;
             for number in 0..components {
@@ -490,27 +403,15 @@ impl<'a, T: CudaReal> Learner<'a, T> {
                 }
             }
         }
-        if self.ema.is_some() {
-            if !self.has_average {
-                self.average.copy(stream, &self.whole.parameters, self.all * 8)?;
-            }
-            let average = self.average.reserve(stream, 0)?;
-            // SAFETY: lists of all parameters are reserved from the first step on, tables for this shape in `new`, rows by whoever calls.
-            unsafe {
-                gpu.launch(
-                    launch::Follow { average, parameters, how: said, told, size: self.all },
-                    each(self.all),
-                )
-            }?;
-        }
-        Ok(())
+        // SAFETY: as above.
+        unsafe { self.optimiser.follow(gpu, &self.whole.parameters, said) }
     }
 }
 
 impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
     fn rows(&mut self, data: &Unique) -> Result<(), ModelError> {
         let states = states_of(data.table.codes(), self.whole.offsets_here());
-        self.states.put(&self.gpu.stream, &states).map(drop).map_err(device)
+        Ok(self.states.put(&self.gpu.stream, &states).map(drop)?)
     }
 
     fn take(
@@ -519,16 +420,8 @@ impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
         adam: &Adam,
         average: Option<&[f64]>,
     ) -> Result<(), ModelError> {
-        let stream = &self.gpu.stream;
-        self.whole.parameters.put(stream, &model.to_vec()).map_err(device)?;
-        self.means.put(stream, &adam.means).map_err(device)?;
-        self.squares.put(stream, &adam.squares).map_err(device)?;
-        if let Some(average) = average {
-            self.average.put(stream, average).map_err(device)?;
-        }
-        self.made = adam.steps;
-        self.has_average = average.is_some();
-        Ok(())
+        self.whole.parameters.put(&self.gpu.stream, &model.to_vec())?;
+        Ok(self.optimiser.take(self.gpu, adam, average)?)
     }
 
     fn begin(&mut self, step: &Step<'_>) -> Result<(), ModelError> {
@@ -538,13 +431,13 @@ impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
                 (Err(CudaError::OutOfMemory { .. }), Some(rows)) if rows.min(step.places.len()) > 1 => {
                     self.at_once = Some(rows.min(step.places.len()) / 2);
                 }
-                (done, _) => return done.map_err(device),
+                (done, _) => return Ok(done?),
             }
         }
     }
 
     fn end(&mut self) -> Result<Option<f64>, ModelError> {
-        self.hear().map_err(device)
+        Ok(self.optimiser.hear(self.gpu)?)
     }
 
     fn give(
@@ -553,16 +446,9 @@ impl<T: CudaReal> Steps<Mixture<Component>> for Learner<'_, T> {
         adam: &mut Adam,
         average: &mut Option<Vec<f64>>,
     ) -> Result<(), ModelError> {
-        let stream = &self.gpu.stream;
-        let mut parameters = vec![0.0f64; self.all];
-        self.whole.parameters.get(stream, &mut parameters).map_err(device)?;
+        let mut parameters = vec![0.0f64; self.optimiser.size()];
+        self.whole.parameters.get(&self.gpu.stream, &mut parameters)?;
         model.set(&parameters)?;
-        self.means.get(stream, &mut adam.means).map_err(device)?;
-        self.squares.get(stream, &mut adam.squares).map_err(device)?;
-        adam.steps = self.made;
-        if self.has_average {
-            self.average.get(stream, average.get_or_insert_with(|| vec![0.0; self.all])).map_err(device)?;
-        }
-        Ok(())
+        Ok(self.optimiser.give(self.gpu, adam, average)?)
     }
 }

@@ -84,7 +84,7 @@ pub(crate) trait Compute {
 }
 
 /// What a device says that has failed, if that is why learning stopped.
-#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "the CPU does not fail"))]
+#[cfg_attr(all(not(feature = "cuda"), not(test)), expect(dead_code, reason = "the CPU does not fail"))]
 pub(crate) fn failed_device(error: &LearnError) -> Option<&str> {
     match error {
         LearnError::Model(ModelError::Forest(ForestError::Device(why)))

@@ -88,6 +88,11 @@ impl fmt::Display for Device {
     }
 }
 
+/// Is there anything for a GPU to do: sums over all trees, messages of latent variables?
+fn is_known(trees: Trees) -> bool {
+    matches!(trees, Trees::All | Trees::OneLatent)
+}
+
 /// An error of a device, as the engine has it.
 fn device_error(error: &CudaError) -> ModelError {
     ForestError::Device(error.to_string()).into()
@@ -126,7 +131,7 @@ impl Device {
     /// The GPU, if there is one that has not failed, for families that have something to do for it.
     fn gpu(&self, trees: Trees) -> Option<&Gpu> {
         match self {
-            Self::Cuda(gpu) if trees == Trees::All && !gpu.has_failed() => Some(gpu),
+            Self::Cuda(gpu) if is_known(trees) && !gpu.has_failed() => Some(gpu),
             _ => None,
         }
     }
@@ -163,7 +168,7 @@ impl Device {
         Some(ended)
     }
 
-    /// Computes something in f64, on the GPU if the model has all trees. If the GPU fails the CPU takes over: what has been
+    /// Computes something in f64, on the GPU if it knows such models. If the GPU fails the CPU takes over: what has been
     /// learned is not lost.
     pub fn compute<C: Compute>(
         &self,
@@ -204,7 +209,7 @@ pub(crate) struct Scorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// Takes the one member of a model to the device, if it has all trees.
+    /// Takes the one member of a model to the device, if that knows its family.
     pub fn new(
         device: &'a Device,
         member: Option<&'a Member>,
@@ -214,7 +219,7 @@ impl<'a> Scorer<'a> {
             return Ok(Self { member, resident: Mutex::new(None), fall_back: true, note });
         };
         let found = match member {
-            Some(member) if !member.is_of_trees() => {
+            Some(member) if is_known(member.family().spec().trees) => {
                 gpu.common().and_then(|gpu| gpu.resident(member.mixture()))
             }
             _ => Ok(None),

@@ -21,6 +21,19 @@ const CHANCE: f64 = 0.2;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hclt(TreeParameters);
 
+impl Hclt {
+    /// States of every latent variable.
+    pub fn hidden(&self) -> usize {
+        self.0.layout.states[self.0.layout.observed]
+    }
+
+    /// The parent of every latent variable among them; a root is its own.
+    pub fn latent_parents(&self) -> Vec<usize> {
+        let n = self.0.layout.observed;
+        self.0.parents[n..].iter().map(|parent| parent - n).collect()
+    }
+}
+
 /// Expectation–maximisation of small batches.
 fn counting(usual: Settings) -> Settings {
     Settings {
@@ -174,8 +187,7 @@ impl OneTree for Hclt {
     }
 
     fn shape(&self) -> ComponentShape {
-        let layout = &self.0.layout;
-        ComponentShape { hidden: Some(layout.states[layout.observed]), ..ComponentShape::default() }
+        ComponentShape { hidden: Some(self.hidden()), ..ComponentShape::default() }
     }
 
     fn no_stats(&self) -> TableCounts {

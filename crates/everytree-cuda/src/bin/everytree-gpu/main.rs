@@ -1,5 +1,5 @@
-//! Tests and measures the GPU, wherever there is one: `everytree-gpu test`, `everytree-gpu bench`, `everytree-gpu score`, and
-//! `everytree-gpu profile` for where the time of a step goes. Without a GPU it says so and exits with 4.
+//! Tests and measures the GPU, wherever there is one: `everytree-gpu test`, `everytree-gpu bench`, `everytree-gpu score`,
+//! `everytree-gpu hidden`, and `everytree-gpu profile` for where the time of a step goes. Without a GPU it says so and exits with 4.
 
 mod parity;
 mod speed;
@@ -25,13 +25,14 @@ fn main() -> ExitCode {
     let number = |place: usize| arguments.get(place).and_then(|size| size.parse().ok());
     let done = match arguments.first().map(String::as_str) {
         Some("test") => parity::test(&single, &double),
+        Some("hidden") => speed::hidden(&single, &double),
         Some("score") => speed::score(&single, &double),
         Some("bench") => speed::bench(&single, number(1)),
         Some("profile") => {
             let n = number(1).unwrap_or(500);
             speed::profile(&single, n, number(2).unwrap_or(Settings::paper(n).batch_size))
         }
-        _ => Err("everytree-gpu test | bench [N] | score | profile [N [ROWS]]".to_owned()),
+        _ => Err("everytree-gpu test | bench [N] | score | hidden | profile [N [ROWS]]".to_owned()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

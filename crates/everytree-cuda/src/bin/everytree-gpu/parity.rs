@@ -134,7 +134,7 @@ pub fn test(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
 }
 
 /// Some epochs of learning with these settings.
-fn learned<M: Engine<Mixture<Component>>, J: Engine<Mixture<Component>>>(
+pub fn learned<M: Engine<Mixture<Component>>, J: Engine<Mixture<Component>>>(
     start: &Mixture<Component>,
     data: Data<'_>,
     settings: &Settings,
@@ -146,7 +146,7 @@ fn learned<M: Engine<Mixture<Component>>, J: Engine<Mixture<Component>>>(
     Ok(state)
 }
 
-/// Whole steps on the device against those of the CPU: both families, mixtures, variables of many states, states that no row
+/// Whole steps on the device against those of the CPU: all families it knows, mixtures, variables of many states, states that no row
 /// shows, everything that regularises. Of the small models, that the probabilities of all rows sum to 1. How many checks failed.
 fn learning(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
     println!("family,n,states,components,precision,parameters,validation");
@@ -165,11 +165,18 @@ fn learning(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<usize, String> {
         (Family::Directed, 40, true, 2, 300),
         (Family::Directed, 150, false, 1, 200),
         (Family::Directed, 270, true, 2, 100),
+        (Family::Hclt, 9, false, 1, 300),
+        (Family::Hclt, 9, true, 1, 300),
+        (Family::Hclt, 40, true, 1, 300),
+        (Family::Hclt, 150, false, 1, 200),
+        (Family::Hclt, 270, true, 1, 100),
     ] {
         let states: Vec<usize> = (0..n).map(|v| if mixed { 1 + v % 5 } else { 2 }).collect();
         let [train, valid] = [1, 2].map(|seed| table(&states, rows, seed).unique());
         let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
-        let start = start.model(&states, &train, components, 1).map_err(|error| error.to_string())?;
+        // Not a multiple of anything.
+        let hidden = if family == Family::Hclt { 17 + n % 50 } else { 1 };
+        let start = start.model(&states, &train, components, hidden).map_err(|error| error.to_string())?;
         // Parameters that rows say next to nothing about are drawn to the mean of the components, and there Adam makes large steps of
         // small noise: shrinkage is for the others.
         let settings = Settings {

@@ -1,8 +1,9 @@
 //! How long steps take, beside the published code and a floor; and how many rows a second are scored.
 
+use crate::parity::learned;
 use crate::table;
 use everytree_core::forest::Cpu;
-use everytree_core::learn::{Engine, State, Step, log_likelihoods};
+use everytree_core::learn::{Data, Engine, State, Step, log_likelihoods};
 use everytree_core::model::{Family, Pairs, Settings, Start};
 use everytree_cuda::{Cuda, CudaReal, Timed};
 use std::time::Instant;
@@ -151,6 +152,58 @@ pub fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
                 "{family:?},{n},{},{on_gpu:.0},{in_f32:.0},{on_cpu:.0},{:.1}",
                 rows.rows(),
                 on_gpu / on_cpu
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Hidden trees: an epoch of learning on the device beside one on all cores of the CPU, both in f32 with validation in f64.
+pub fn hidden(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
+    const N: usize = 100;
+    const ROWS: usize = 16_384;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let rate = single.gemm_rate(8192, 10).map_err(|error| error.to_string())?;
+    println!("# {}, and {cores} threads of the CPU beside it; {N} columns, {ROWS} rows", single.name());
+    println!("hidden,batch,gpu_ms_a_step,cpu_ms_a_step,times_faster,tflops,of_gemm,gpu_valid,cpu_valid");
+    let states = vec![2; N];
+    let [train, valid] = [(1, ROWS), (2, 64)].map(|(seed, rows)| table(&states, rows, seed).unique());
+    let data = Data { train: &train, valid: &valid };
+    let (fast, exact) = (Cpu::<f32>::new(), Cpu::<f64>::new());
+    for hidden in [16, 32, 64, 128, 256] {
+        let start =
+            Start { family: Family::Hclt, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
+        let start = start.model(&states, &train, 1, hidden).map_err(|error| error.to_string())?;
+        for batch_size in [256, 1024, 4096] {
+            let steps = ROWS.div_ceil(batch_size) as f64;
+            let run = |epochs: usize, on_gpu: bool| {
+                let settings =
+                    Settings { epochs, batch_size, learning_rate: 0.01, ..Family::Hclt.settings(N) };
+                let begin = Instant::now();
+                let state = match on_gpu {
+                    true => learned(&start, data, &settings, single, double)?,
+                    false => learned(&start, data, &settings, &fast, &exact)?,
+                };
+                let valid = state.history.last().map_or(f64::NAN, |epoch| epoch.valid);
+                Ok::<_, String>((begin.elapsed().as_secs_f64(), valid))
+            };
+            // What comes before the first epoch and after the last is in both.
+            let step = |on_gpu: bool| {
+                let ((one, _), (two, valid)) = (run(1, on_gpu)?, run(2, on_gpu)?);
+                Ok::<_, String>(((two - one) / steps, valid))
+            };
+            step(true)?;
+            let ((gpu, gpu_valid), (cpu, cpu_valid)) = (step(true)?, step(false)?);
+            // Three products a latent variable and row.
+            let rows = (ROWS as f64 / steps) * N as f64;
+            let flops = 6.0 * rows * (hidden * hidden) as f64 / gpu;
+            println!(
+                "{hidden},{batch_size},{:.3},{:.3},{:.1},{:.2},{:.3},{gpu_valid:.4},{cpu_valid:.4}",
+                gpu * 1e3,
+                cpu * 1e3,
+                cpu / gpu,
+                flops / 1e12,
+                flops / rate
             );
         }
     }
