@@ -332,7 +332,8 @@ impl Compare {
 
     /// Fits them all.
     pub fn run(&self, train: &Dataset) -> Result<Comparison> {
-        self.run_with(train, &mut ())
+        // On one of the threads that compute, as for a fit.
+        rayon::scope(|_| self.run_with(train, &mut ()))
     }
 
     /// The same, telling an observer how it goes.

@@ -149,6 +149,19 @@ impl Model {
     }
 
     /// How many training rows it contains, which whoever has its file can read; none in most families.
+    ///
+    /// ```
+    /// use everytree::{Dataset, Effort, Fit};
+    ///
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// let kernel = Fit::new().family("kernel").run(&data)?;
+    /// assert!(kernel.stored_rows().is_some());
+    /// let perhaps = Fit::new().kernel(true).effort(Effort::Quick).run(&data)?;
+    /// let trees = perhaps.members().iter().all(|member| member.family != "kernel");
+    /// assert_eq!(perhaps.stored_rows().is_none(), trees);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
     pub fn stored_rows(&self) -> Option<usize> {
         self.members().iter().filter_map(|member| member.rows).reduce(usize::max)
     }

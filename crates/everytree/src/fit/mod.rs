@@ -135,7 +135,8 @@ impl Fit {
 
     /// Learns a model.
     pub fn run(&self, train: &Dataset) -> Result<Model> {
-        let Fitted { model, failure, .. } = self.run_with(train, &mut ())?;
+        // On one of the threads that compute: small steps of learning would mostly be waiting for one to take them.
+        let Fitted { model, failure, .. } = rayon::scope(|_| self.run_with(train, &mut ()))?;
         match failure {
             Some(error) => Err(error),
             None => Ok(model),
