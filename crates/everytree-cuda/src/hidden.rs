@@ -20,6 +20,8 @@ const LEAST_HIDDEN: usize = 16;
 const PART_OF_MEMORY: usize = 4;
 /// Rows of a thread block.
 const LINES: usize = 8;
+/// The same where states are counted, as in `hidden.cu`.
+const LEAF_ROWS: usize = 8;
 
 /// Where everything lies.
 struct Slots {
@@ -90,7 +92,7 @@ pub(crate) struct HiddenTree {
     tables: Memory,
     up: Memory,
     told: Memory,
-    posterior: Memory,
+    above: Memory,
     scales: Memory,
     shares: Memory,
     logs: Memory,
@@ -137,7 +139,7 @@ impl HiddenTree {
             tables: Memory::default(),
             up: Memory::default(),
             told: Memory::default(),
-            posterior: Memory::default(),
+            above: Memory::default(),
             scales: Memory::default(),
             shares: Memory::default(),
             logs: Memory::default(),
@@ -286,18 +288,17 @@ impl HiddenTree {
         let &mut Self { n, hidden, .. } = self;
         let count = rows.count;
         let (real, matrix, square) = (size_of::<T>(), count * hidden, hidden * hidden);
-        let posterior = self.posterior.reserve(&gpu.stream, n * matrix * real)?;
+        let above = self.above.reserve(&gpu.stream, n * matrix * real)?;
         let (up, told) = (self.up.place(gpu), self.told.place(gpu));
         let (tables, shares) = (self.tables.place(gpu), self.shares.place(gpu));
         let (parents, variables) = (self.parents.place(gpu), self.variables.place(gpu));
         let each_row = |slots: usize| threads([count.div_ceil(LINES), slots, 1], [32, LINES]);
-        let roots = self.slots.roots();
-        let begin = launch::HiddenRootPosteriors { posterior, told, up, tables, shares, hidden, rows: count };
+        let begin = launch::HiddenRootShares { above, told, tables, shares, hidden, rows: count };
         // SAFETY: messages of all slots and rows are reserved here and in `up`, tables in `new`, rows and sums by whoever calls.
-        unsafe { gpu.launch(begin, each_row(roots)) }?;
+        unsafe { gpu.launch(begin, each_row(self.slots.roots())) }?;
         for level in 1..self.slots.levels.len() - 1 {
             let [first, end] = [level, level + 1].map(|level| self.slots.levels[level]);
-            let over = launch::HiddenShares { told, posterior, parents, first, hidden, rows: count };
+            let over = launch::HiddenShares { told, above, up, parents, first, hidden, rows: count };
             // SAFETY: as above; slots of a level are among all slots.
             unsafe { gpu.launch(over, each_row(end - first)) }?;
             let at = |base: u64, size: usize| base + (first * size * real) as u64;
@@ -306,20 +307,12 @@ impl HiddenTree {
                 shape: [count, hidden, hidden],
                 a: (at(told, matrix), hidden, matrix),
                 b: (at(tables, square), hidden, square),
-                c: (at(posterior, matrix), hidden, matrix),
+                c: (at(above, matrix), hidden, matrix),
                 add: false,
                 rows: end - first,
             };
             // SAFETY: as above.
             unsafe { gpu.products(&gpu.lanes[0], messages) }?;
-            let numbers = (end - first) * matrix;
-            let both = launch::HiddenPosteriors {
-                posterior: at(posterior, matrix),
-                up: at(up, matrix),
-                count: numbers,
-            };
-            // SAFETY: as above.
-            unsafe { gpu.launch(both, threads([numbers.div_ceil(256).min(1 << 16), 1, 1], [256, 1])) }?;
         }
         let counts = Products {
             transposed: [true, false],
@@ -333,9 +326,11 @@ impl HiddenTree {
         let Rows { states, places, .. } = *rows;
         let leaf_counts = launch::HiddenLeafCounts {
             sums: leaf_sums,
-            posterior,
+            above,
+            up,
             states,
             places,
+            offsets: self.offsets.place(gpu),
             variables,
             n,
             hidden,
@@ -344,7 +339,7 @@ impl HiddenTree {
         // SAFETY: as above.
         unsafe {
             gpu.products(&gpu.lanes[0], counts)?;
-            gpu.launch(leaf_counts, threads([hidden.div_ceil(64), n, 1], [64, 1]))
+            gpu.launch(leaf_counts, threads([hidden.div_ceil(32), n, 1], [32, LEAF_ROWS]))
         }
     }
 }

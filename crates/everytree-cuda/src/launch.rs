@@ -111,10 +111,9 @@ kernels! {
     HiddenBegin = "hidden_begin" { up, scales, leaves, leaf_logs, states, places, variables; n, hidden, rows }
     HiddenAbsorb = "hidden_absorb" { up, scales, told, children; first, hidden, rows }
     HiddenRoots = "hidden_roots" { logs, shares, doubt, up, scales, tables, weights; roots, n, hidden, rows }
-    HiddenRootPosteriors = "hidden_root_posteriors" { posterior, told, up, tables, shares; hidden, rows }
-    HiddenShares = "hidden_shares" { told, posterior, parents; first, hidden, rows }
-    HiddenPosteriors = "hidden_posteriors" { posterior, up; count }
-    HiddenLeafCounts = "hidden_leaf_counts" { sums, posterior, states, places, variables; n, hidden, rows }
+    HiddenRootShares = "hidden_root_shares" { above, told, tables, shares; hidden, rows }
+    HiddenShares = "hidden_shares" { told, above, up, parents; first, hidden, rows }
+    HiddenLeafCounts = "hidden_leaf_counts" { sums, above, up, states, places, offsets, variables; n, hidden, rows }
     HiddenGradient = "hidden_gradient" { gradient, logits, norms, leaf_sums, sums, tables, even, offsets, slots; n, roots, hidden }
     HiddenSmoothUnseen = "hidden_smooth_unseen" { logits, odds, unseen, offsets, doubt; n, hidden }
     // step.cu

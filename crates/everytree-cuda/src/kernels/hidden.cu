@@ -122,47 +122,65 @@ extern "C" __global__ void hidden_roots(
     if (doubt && weights[row] != 0 && !(fine && isfinite(log_p))) *doubt = 1;
 }
 
-// Posteriors of the roots, times the weights of the rows; and what their tables are counted with: they have one line. Thread blocks:
-// rows, roots.
-extern "C" __global__ void hidden_root_posteriors(
-    REAL *posterior, REAL *told, const REAL *up, const REAL *tables, const REAL *shares, int hidden, int rows) {
+// What comes to the roots from above, times the weights of the rows; and what their tables are counted with: they have one line. A
+// posterior is what comes from above times what comes from below. Thread blocks: rows, roots.
+extern "C" __global__ void hidden_root_shares(
+    REAL *above, REAL *told, const REAL *tables, const REAL *shares, int hidden, int rows) {
     int row = blockIdx.x * blockDim.y + threadIdx.y, root = blockIdx.y;
     if (row >= rows) return;
     long long own = (long long)root * rows + row;
     REAL share = shares[own];
     const REAL *table = tables + (long long)root * hidden * hidden;
     for (int a = threadIdx.x; a < hidden; a += 32) {
-        posterior[own * hidden + a] = share * (table[a] * up[own * hidden + a]);
+        above[own * hidden + a] = share * table[a];
         told[own * hidden + a] = a == 0 ? share : (REAL)0;
     }
 }
 
 // The posterior of the parent over what it was told. Thread blocks: rows, slots from `first` on.
 extern "C" __global__ void hidden_shares(
-    REAL *told, const REAL *posterior, const int *parents, int first, int hidden, int rows) {
+    REAL *told, const REAL *above, const REAL *up, const int *parents, int first, int hidden, int rows) {
     int row = blockIdx.x * blockDim.y + threadIdx.y, slot = first + blockIdx.y;
     if (row >= rows) return;
     REAL *line = told + ((long long)slot * rows + row) * hidden;
-    const REAL *above = posterior + ((long long)parents[slot] * rows + row) * hidden;
-    for (int a = threadIdx.x; a < hidden; a += 32) line[a] = line[a] > (REAL)TINY ? above[a] / line[a] : (REAL)0;
+    long long parent = ((long long)parents[slot] * rows + row) * hidden;
+    for (int a = threadIdx.x; a < hidden; a += 32)
+        line[a] = line[a] > (REAL)TINY ? above[parent + a] * up[parent + a] / line[a] : (REAL)0;
 }
 
-// What comes from above times what comes from below. One thread a number.
-extern "C" __global__ void hidden_posteriors(REAL *posterior, const REAL *up, int count) {
-    for (int place = blockIdx.x * blockDim.x + threadIdx.x; place < count; place += gridDim.x * blockDim.x)
-        posterior[place] *= up[place];
-}
-
-// Expected counts of the states of observed variables with those of latent ones, row after row. Thread blocks: latent states, slots.
+// Expected counts of the states of observed variables with those of latent ones. Thread blocks of 32 latent states and LEAF_ROWS groups of
+// rows, whose sums are added in order; slots. Rows are gone through once for every LEAF_STATES states.
+#define LEAF_ROWS 8
+#define LEAF_STATES 8
 extern "C" __global__ void hidden_leaf_counts(
-    double *sums, const REAL *posterior, const u16 *states, const int *places, const int *variables, int n, int hidden, int rows) {
-    int a = blockIdx.x * blockDim.x + threadIdx.x, slot = blockIdx.y;
-    if (a >= hidden) return;
-    int v = variables[slot];
-    const REAL *own = posterior + (long long)slot * rows * hidden + a;
-    for (int row = 0; row < rows; row++) {
-        int state = states_of(states, places, row, n)[v];
-        sums[(long long)state * hidden + a] += (double)own[(long long)row * hidden];
+    double *sums, const REAL *above, const REAL *up, const u16 *states, const int *places, const int *offsets, const int *variables,
+    int n, int hidden, int rows) {
+    __shared__ double parts[LEAF_ROWS][32];
+    int a = blockIdx.x * 32 + threadIdx.x, slot = blockIdx.y, v = variables[slot];
+    long long first = (long long)slot * rows * hidden + a;
+    for (int state = offsets[v]; state < offsets[v + 1]; state += LEAF_STATES) {
+        double own[LEAF_STATES] = {};
+        if (a < hidden)
+            for (int row = threadIdx.y; row < rows; row += LEAF_ROWS) {
+                int seen = states_of(states, places, row, n)[v] - state;
+                if (seen < 0 || seen >= LEAF_STATES) continue;
+                long long place = first + (long long)row * hidden;
+                double posterior = (double)(above[place] * up[place]);
+                #pragma unroll
+                for (int s = 0; s < LEAF_STATES; s++) own[s] += seen == s ? posterior : 0.0;
+            }
+        #pragma unroll
+        for (int s = 0; s < LEAF_STATES; s++) {
+            if (state + s >= offsets[v + 1]) break;
+            parts[threadIdx.y][threadIdx.x] = own[s];
+            __syncthreads();
+            if (threadIdx.y == 0 && a < hidden) {
+                double sum = 0;
+                for (int part = 0; part < LEAF_ROWS; part++) sum += parts[part][threadIdx.x];
+                sums[(long long)(state + s) * hidden + a] += sum;
+            }
+            __syncthreads();
+        }
     }
 }
 

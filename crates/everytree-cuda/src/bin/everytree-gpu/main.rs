@@ -58,6 +58,11 @@ impl Chance {
 /// Rows in which variables depend on each other: each follows the one before, or chance. The last state of the fourth variable is
 /// never seen.
 fn table(states: &[usize], rows: usize, seed: u64) -> Table {
+    table_along(states, rows, seed, 1)
+}
+
+/// The same, where variable v follows variable (v − 1) / parts: in a chain, or in a tree of so many branches.
+fn table_along(states: &[usize], rows: usize, seed: u64, parts: usize) -> Table {
     let mut chance = Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let mut table = Table::new(states);
     for _ in 0..rows {
@@ -65,7 +70,8 @@ fn table(states: &[usize], rows: usize, seed: u64) -> Table {
         for v in 0..states.len() {
             let count = if v == 3 && states[v] > 1 { states[v] - 1 } else { states[v] };
             let follows = v > 0 && chance.next() < 0.6;
-            let wish = if follows { row[v - 1] as usize } else { (chance.next() * count as f64) as usize };
+            let wish =
+                if follows { row[(v - 1) / parts] as usize } else { (chance.next() * count as f64) as usize };
             row[v] = wish.min(count - 1) as u16;
         }
         table.push(&row);

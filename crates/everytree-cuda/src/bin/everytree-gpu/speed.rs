@@ -1,10 +1,11 @@
 //! How long steps take, beside the published code and a floor; and how many rows a second are scored.
 
 use crate::parity::learned;
-use crate::table;
+use crate::{table, table_along};
+use everytree_core::data::Unique;
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{Data, Engine, State, Step, log_likelihoods};
-use everytree_core::model::{Family, Pairs, Settings, Start};
+use everytree_core::model::{Component, Family, Learnable, Mixture, Pairs, Settings, Start};
 use everytree_cuda::{Cuda, CudaReal, Timed};
 use std::time::Instant;
 
@@ -66,16 +67,30 @@ fn with_steps<T: CudaReal, X>(
     let train = table(&states, batch, 1).unique();
     let start = Start { family, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
     let model = start.model(&states, &train, 1, 1).map_err(words)?;
+    with_steps_of(gpu, model, &train, train.table.rows(), work)
+}
+
+/// The same for a model, and the first rows of a table.
+fn with_steps_of<T: CudaReal, X>(
+    gpu: &Cuda<T>,
+    model: Mixture<Component>,
+    train: &Unique,
+    batch: usize,
+    work: impl FnOnce(&mut dyn FnMut() -> Result<(), String>) -> Result<X, String>,
+) -> Result<X, String> {
+    let words = |error: everytree_core::model::ModelError| error.to_string();
+    let n = model.states().len();
     let mut steps = gpu
         .steps(&model, &[], &Settings::paper(n))
         .map_err(words)?
         .ok_or("the device does not know this family")?;
     let state = State::new(model);
-    steps.rows(&train).map_err(words)?;
+    steps.rows(train).map_err(words)?;
     steps.take(&state.model, &state.adam, None).map_err(words)?;
-    let places: Vec<u32> = (0..train.table.rows() as u32).collect();
-    let total = train.weights.iter().sum();
-    let step = Step { places: &places, weights: &train.weights, total, share: 1.0, rate: 1e-3 };
+    let places: Vec<u32> = (0..batch.min(train.table.rows()) as u32).collect();
+    let weights = &train.weights[..places.len()];
+    let total = weights.iter().sum();
+    let step = Step { places: &places, weights, total, share: 1.0, rate: 1e-3 };
     work(&mut || {
         steps.begin(&step).map_err(words)?;
         steps.end().map_err(words)?.ok_or("a step in doubt").map(drop)?;
@@ -85,18 +100,30 @@ fn with_steps<T: CudaReal, X>(
 
 /// The time of a step, in seconds: the fastest of several runs of some.
 fn step<T: CudaReal>(gpu: &Cuda<T>, family: Family, n: usize, batch: usize) -> Result<f64, String> {
-    with_steps(gpu, family, n, batch, |step| {
-        let mut best = f64::INFINITY;
-        for _ in 0..6 {
-            const SOME: u32 = 4;
-            let begin = Instant::now();
-            for _ in 0..SOME {
-                step()?;
-            }
-            best = best.min(begin.elapsed().as_secs_f64() / f64::from(SOME));
+    with_steps(gpu, family, n, batch, fastest)
+}
+
+/// The same of a model, with the first rows of a table.
+fn fastest_step<T: CudaReal>(
+    gpu: &Cuda<T>,
+    model: Mixture<Component>,
+    train: &Unique,
+    batch: usize,
+) -> Result<f64, String> {
+    with_steps_of(gpu, model, train, batch, fastest)
+}
+
+fn fastest(step: &mut dyn FnMut() -> Result<(), String>) -> Result<f64, String> {
+    let mut best = f64::INFINITY;
+    for _ in 0..6 {
+        const SOME: u32 = 4;
+        let begin = Instant::now();
+        for _ in 0..SOME {
+            step()?;
         }
-        Ok(best)
-    })
+        best = best.min(begin.elapsed().as_secs_f64() / f64::from(SOME));
+    }
+    Ok(best)
 }
 
 /// Where the time of a step goes: every kernel, and matrix products by their sizes.
@@ -158,53 +185,65 @@ pub fn score(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
     Ok(())
 }
 
-/// Hidden trees: an epoch of learning on the device beside one on all cores of the CPU, both in f32 with validation in f64.
+/// Hidden trees: an epoch of learning on the device beside one on all cores of the CPU, both in f32 with validation in f64; and a step
+/// alone beside a matrix product. Columns follow each other in a binary tree, or in a chain, which has as many levels as columns.
 pub fn hidden(single: &Cuda<f32>, double: &Cuda<f64>) -> Result<(), String> {
     const N: usize = 100;
     const ROWS: usize = 16_384;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let rate = single.gemm_rate(8192, 10).map_err(|error| error.to_string())?;
     println!("# {}, and {cores} threads of the CPU beside it; {N} columns, {ROWS} rows", single.name());
-    println!("hidden,batch,gpu_ms_a_step,cpu_ms_a_step,times_faster,tflops,of_gemm,gpu_valid,cpu_valid");
+    println!("# everytree-gpu hidden");
+    println!(
+        "tree,hidden,batch,step_ms,tflops,of_gemm,gpu_epoch_ms,cpu_epoch_ms,times_faster,gpu_valid,cpu_valid"
+    );
     let states = vec![2; N];
-    let [train, valid] = [(1, ROWS), (2, 64)].map(|(seed, rows)| table(&states, rows, seed).unique());
-    let data = Data { train: &train, valid: &valid };
     let (fast, exact) = (Cpu::<f32>::new(), Cpu::<f64>::new());
-    for hidden in [16, 32, 64, 128, 256] {
-        let start =
-            Start { family: Family::Hclt, pairs: Pairs::Lambda, pseudocount: 1.0, random: false, seed: 5 };
-        let start = start.model(&states, &train, 1, hidden).map_err(|error| error.to_string())?;
-        for batch_size in [256, 1024, 4096] {
-            let steps = ROWS.div_ceil(batch_size) as f64;
-            let run = |epochs: usize, on_gpu: bool| {
-                let settings =
-                    Settings { epochs, batch_size, learning_rate: 0.01, ..Family::Hclt.settings(N) };
-                let begin = Instant::now();
-                let state = match on_gpu {
-                    true => learned(&start, data, &settings, single, double)?,
-                    false => learned(&start, data, &settings, &fast, &exact)?,
+    for (shape, follows) in [("binary", 2), ("chain", 1)] {
+        let [train, valid] =
+            [(1, ROWS), (2, 64)].map(|(seed, rows)| table_along(&states, rows, seed, follows).unique());
+        let data = Data { train: &train, valid: &valid };
+        for hidden in [16, 32, 64, 128, 256] {
+            let start = Start {
+                family: Family::Hclt,
+                pairs: Pairs::Lambda,
+                pseudocount: 1.0,
+                random: false,
+                seed: 5,
+            };
+            let start = start.model(&states, &train, 1, hidden).map_err(|error| error.to_string())?;
+            for batch_size in [256, 1024, 4096] {
+                let run = |epochs: usize, on_gpu: bool| {
+                    let settings =
+                        Settings { epochs, batch_size, learning_rate: 0.01, ..Family::Hclt.settings(N) };
+                    let begin = Instant::now();
+                    let state = match on_gpu {
+                        true => learned(&start, data, &settings, single, double)?,
+                        false => learned(&start, data, &settings, &fast, &exact)?,
+                    };
+                    let valid = state.history.last().map_or(f64::NAN, |epoch| epoch.valid);
+                    Ok::<_, String>((begin.elapsed().as_secs_f64(), valid))
                 };
-                let valid = state.history.last().map_or(f64::NAN, |epoch| epoch.valid);
-                Ok::<_, String>((begin.elapsed().as_secs_f64(), valid))
-            };
-            // What comes before the first epoch and after the last is in both.
-            let step = |on_gpu: bool| {
-                let ((one, _), (two, valid)) = (run(1, on_gpu)?, run(2, on_gpu)?);
-                Ok::<_, String>(((two - one) / steps, valid))
-            };
-            step(true)?;
-            let ((gpu, gpu_valid), (cpu, cpu_valid)) = (step(true)?, step(false)?);
-            // Three products a latent variable and row.
-            let rows = (ROWS as f64 / steps) * N as f64;
-            let flops = 6.0 * rows * (hidden * hidden) as f64 / gpu;
-            println!(
-                "{hidden},{batch_size},{:.3},{:.3},{:.1},{:.2},{:.3},{gpu_valid:.4},{cpu_valid:.4}",
-                gpu * 1e3,
-                cpu * 1e3,
-                cpu / gpu,
-                flops / 1e12,
-                flops / rate
-            );
+                // What comes before the first epoch and after the last is in both.
+                let epoch = |on_gpu: bool| {
+                    let ((one, _), (two, valid)) = (run(1, on_gpu)?, run(2, on_gpu)?);
+                    Ok::<_, String>((two - one, valid))
+                };
+                epoch(true)?;
+                let ((gpu, gpu_valid), (cpu, cpu_valid)) = (epoch(true)?, epoch(false)?);
+                let step = fastest_step(single, start.clone(), &train, batch_size)?;
+                // Three products a latent variable and row.
+                let flops = 6.0 * (batch_size * N) as f64 * (hidden * hidden) as f64 / step;
+                println!(
+                    "{shape},{hidden},{batch_size},{:.3},{:.2},{:.3},{:.1},{:.1},{:.1},{gpu_valid:.4},{cpu_valid:.4}",
+                    step * 1e3,
+                    flops / 1e12,
+                    flops / rate,
+                    gpu * 1e3,
+                    cpu * 1e3,
+                    cpu / gpu
+                );
+            }
         }
     }
     Ok(())
