@@ -3,7 +3,7 @@
 mod page;
 
 use crate::Outcome;
-use crate::data::use_threads;
+use crate::data::{in_shell, use_threads};
 use crate::families::FamilyParser;
 use crate::members;
 use crate::progress::{Progress, duration, parse_duration};
@@ -137,10 +137,13 @@ impl Compare {
 
     /// What learns such a model.
     fn command(&self, line: &ComparedFamily) -> String {
-        let mut command = format!("everytree fit {}", self.sources.train.display());
+        let mut command = format!("everytree fit {}", in_shell(&self.sources.train.to_string_lossy()));
         if let Some(valid) = &self.sources.valid {
-            command += &format!(" --valid {}", valid.display());
+            command += &format!(" --valid {}", in_shell(&valid.to_string_lossy()));
         }
+        self.sources.flags().iter().for_each(|(flag, value)| {
+            command += &format!(" --{flag} {}", in_shell(value));
+        });
         command += &format!(" --family {}", line.family);
         if let [member] = &line.model.members()[..]
             && line.family != "auto"

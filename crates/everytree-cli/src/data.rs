@@ -43,7 +43,36 @@ pub struct TextArguments {
     id: Vec<Names>,
 }
 
+/// A word of a command line, in quotes where a shell would read it otherwise.
+pub fn in_shell(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./=,:+@%".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 impl TextArguments {
+    /// What was said: flags with their values.
+    pub fn flags(&self) -> Vec<(&'static str, String)> {
+        let mut flags = Vec::new();
+        if let Some(delimiter) = self.delimiter {
+            flags.push((
+                "delimiter",
+                if delimiter == b'\t' { "tab".into() } else { char::from(delimiter).to_string() },
+            ));
+        }
+        match self.header {
+            HeaderChoice::Auto => {}
+            HeaderChoice::Yes => flags.push(("header", "yes".into())),
+            HeaderChoice::No => flags.push(("header", "no".into())),
+        }
+        for (flag, lists) in [("columns", &self.columns), ("drop", &self.drop), ("id", &self.id)] {
+            flags.extend(lists.iter().map(|names| (flag, names.to_string())));
+        }
+        flags
+    }
+
     pub fn settings(&self) -> ReadSettings {
         let header = match self.header {
             HeaderChoice::Yes => Header::Yes,
@@ -72,6 +101,19 @@ impl TextArguments {
 /// Names of columns.
 #[derive(Clone)]
 struct Names(Vec<String>);
+
+impl std::fmt::Display for Names {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (place, name) in self.0.iter().enumerate() {
+            let comma = if place > 0 { "," } else { "" };
+            match name.contains([',', '"']) || name.trim() != name {
+                true => write!(f, "{comma}\"{}\"", name.replace('"', "\"\""))?,
+                false => write!(f, "{comma}{name}")?,
+            }
+        }
+        Ok(())
+    }
+}
 
 /// Names with commas between, as in a line of CSV: one with a comma of its own stands in double quotes.
 fn names(text: &str) -> Result<Names, String> {
@@ -174,6 +216,9 @@ pub enum MissingChoice {
     Error,
 }
 
+/// What stands for a missing cell, where nothing is said.
+const USUAL_NA: &str = "NA,NaN,null,?";
+
 /// How cells become states.
 #[derive(Args)]
 pub struct StateArguments {
@@ -204,11 +249,31 @@ pub struct StateArguments {
     )]
     missing: MissingChoice,
     /// What stands for a missing cell, separated by commas; the empty cell always does.
-    #[arg(long, default_value = "NA,NaN,null,?", value_name = "LIST")]
+    #[arg(long, default_value = USUAL_NA, value_name = "LIST")]
     na: String,
 }
 
 impl StateArguments {
+    /// What was said: flags with their values.
+    pub fn flags(&self) -> Vec<(&'static str, String)> {
+        let mut flags = Vec::new();
+        if self.max_states != 64 {
+            flags.push(("max-states", self.max_states.to_string()));
+        }
+        flags.extend(self.bins.iter().map(|bins| ("bins", bins.clone())));
+        flags.extend(self.other.iter().map(|other| ("other", other.clone())));
+        flags.extend(self.decimal.map(|decimal| ("decimal", decimal.to_string())));
+        match self.missing {
+            MissingChoice::Category => {}
+            MissingChoice::Marginalise => flags.push(("missing", "marginalise".into())),
+            MissingChoice::Error => flags.push(("missing", "error".into())),
+        }
+        if self.na != USUAL_NA {
+            flags.push(("na", self.na.clone()));
+        }
+        flags
+    }
+
     /// With how text files are cut into fields.
     pub fn options(&self, text: &TextArguments) -> Result<ReadOptions> {
         let mut options = ReadOptions::default().max_states(self.max_states).na(self.na.split(','));
@@ -248,6 +313,7 @@ fn counted<'a>(option: &str, text: &'a str) -> Result<(Option<&'a str>, usize)> 
         None => (None, text),
     };
     let number = number.trim().parse();
+    let column = column.map(crate::given::unquoted);
     Ok((column, number.map_err(|_| anyhow!("--{option} {text}: K or COLUMN=K is needed, K a number"))?))
 }
 

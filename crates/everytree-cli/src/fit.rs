@@ -159,8 +159,8 @@ pub struct Fit {
     /// Threads. Default: all. The result does not depend on it.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Where the work is done: auto (a GPU where there is one, from 128 columns on), cpu, cuda or cuda:N. Single trees are
-    /// learned on the CPU.
+    /// Where the work is done: auto (a GPU where there is one, from 128 columns on), cpu, cuda or cuda:N. Trees
+    /// without latent variables are learned on the CPU.
     #[arg(long, default_value = "auto", value_name = "auto|cpu|cuda[:N]", hide_default_value = true)]
     device: DeviceChoice,
     /// Stop after this long (90s, 10m, 2h) and save the best model so far.

@@ -4,6 +4,7 @@ use crate::Outcome;
 use crate::data::use_threads;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use everytree::everytree_core::data::{States, did_you_mean};
 use everytree::{Condition, ErrorCode, Evidence, Model, Schema, Spelling, Variable};
 use serde_json::{Map, Value, json};
 use std::io::Write;
@@ -76,10 +77,15 @@ pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<
             Err(error) if error.code() == ErrorCode::InvalidOption => bail!("{before}{error}"),
             other => other.with_context(place)?,
         };
-        if let (Some(variable), Condition::In(values)) = (schema.position(&name), &condition)
-            && let Some(reading) = reading(&schema.variables[variable], text, values)
-        {
-            note!("note: {before}{text}: read as {reading}");
+        if let Some(variable) = schema.position(&name).map(|variable| &schema.variables[variable]) {
+            if let Condition::In(values) = &condition
+                && let Some(reading) = reading(variable, text, values)
+            {
+                note!("note: {before}{text}: read as {reading}");
+            }
+            for what in coarser(variable, &condition) {
+                note!("note: {before}{text}: {what}");
+            }
         }
         evidence = evidence.given_that(&name, condition).with_context(place)?;
     }
@@ -98,6 +104,39 @@ fn reading(variable: &Variable, text: &str, values: &[Option<String>]) -> Option
         [one] => format!("the value {one}"),
         several => format!("any of the values {}", several.join(" and ")),
     })
+}
+
+/// In words which values stand for more than themselves: numbers for their bin, labels that are not told apart for all others.
+fn coarser(variable: &Variable, condition: &Condition) -> Vec<String> {
+    let values: Vec<&str> = match condition {
+        Condition::In(values) | Condition::NotIn(values) => {
+            values.iter().flatten().map(String::as_str).collect()
+        }
+        Condition::Likelihoods(values) => values.iter().map(|(value, _)| value.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    let known = variable.labels();
+    let values = values.into_iter().filter(|value| !known.iter().any(|label| label == value));
+    match &variable.states {
+        States::Bins(edges) => {
+            let bin = |value: &str| {
+                let number = variable.format.parse_loosely(value)?;
+                let bin = edges.partition_point(|edge| *edge <= number);
+                Some(format!("{value} stands for its bin, {:?}; a range cuts bins", known[bin]))
+            };
+            values.filter_map(bin).collect()
+        }
+        States::Others(_) => {
+            let other = |value: &str| {
+                let hint = did_you_mean(value, &known);
+                format!(
+                    "{value:?} is not among the labels that are told apart, so it is one of the others{hint}"
+                )
+            };
+            values.map(other).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// A column and a value, as they are asked about: in quotes, or as they are.

@@ -128,11 +128,7 @@ impl Impute {
         let fills: Vec<Fill> = imputed
             .cells
             .iter()
-            .map(|cell| Fill {
-                row: cell.row,
-                variable: cell.variable,
-                text: variables[cell.variable].cell(cell.state),
-            })
+            .map(|cell| Fill { row: cell.row, variable: cell.variable, text: cell.text(model.schema()) })
             .collect();
         write_through(&self.out, |out| {
             compressed(&self.out, out, |out| -> Result<()> {

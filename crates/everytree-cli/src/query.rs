@@ -157,7 +157,11 @@ fn object(answer: &Answer) -> Value {
         object["edges"] = json!(found.edges.iter().map(edge).collect::<Vec<_>>());
     }
     if let Some(matching) = answer.matching {
-        object["matching_rows"] = json!(matching.rows);
+        // A count, unless evidence is soft.
+        object["matching_rows"] = match matching.rows.fract() == 0.0 {
+            true => json!(matching.rows as u64),
+            false => json!(matching.rows),
+        };
         object["data_rows"] = json!(matching.of);
     }
     if let Some(r_hat) = answer.r_hat {

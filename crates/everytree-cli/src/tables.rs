@@ -46,6 +46,16 @@ impl Sources {
         files.input("the table", self.valid.as_ref()).input("the table", self.test.as_ref())
     }
 
+    /// How tables are read, where that was said: flags with their values.
+    pub fn flags(&self) -> Vec<(&'static str, String)> {
+        let mut flags = self.text.flags();
+        flags.extend(self.states.flags());
+        if self.holdout != 0.1 {
+            flags.push(("holdout", self.holdout.to_string()));
+        }
+        flags
+    }
+
     /// All tables, as states; of a fit that goes on, as they were.
     pub fn read(&self, quiet: bool, resumed: Option<&Checkpoint>) -> Result<Tables> {
         let mut options = self.states.options(&self.text)?;

@@ -37,11 +37,14 @@ impl Selection {
         for (option, patterns) in lists {
             let fitting = |pattern: &String| names.iter().any(|name| fits(pattern, name));
             if let Some(column) = patterns.iter().find(|pattern| !fitting(pattern)) {
-                return Err(ScanError::NoSuchColumn {
-                    option,
-                    column: column.clone(),
-                    known: names.to_vec(),
+                // Names of a model and of a file, of which most are the same.
+                let mut known: Vec<String> = Vec::new();
+                names.iter().filter(|name| !name.is_empty()).for_each(|name| {
+                    if !known.contains(name) {
+                        known.push(name.clone());
+                    }
                 });
+                return Err(ScanError::NoSuchColumn { option, column: column.clone(), known });
             }
         }
         Ok(())

@@ -4,6 +4,7 @@ use crate::device::DeviceChoice;
 use crate::error::Kind;
 use crate::fit::{Fit, FitRows, Fitted, Observer, Stopped, hold_out};
 use crate::memory::Work;
+use crate::score::scores_as_read;
 use crate::{Dataset, ErrorCode, Model, Result, Unknown};
 use everytree_core::file::Checkpoint;
 use everytree_core::learn::Epoch;
@@ -531,8 +532,15 @@ fn scored(
     model.check_memory(Work::Score)?;
     if !data.is_complete() {
         let begin = Instant::now();
-        let scores = model.scoring().missing_as_state(true).device(DeviceChoice::Cpu).run(data)?;
-        let log_p = scores.log_likelihoods.iter().map(|score| score.value).collect();
+        let inference = model.inference_for(Work::Score)?;
+        let rows: Vec<usize> = (0..data.rows()).collect();
+        let mut log_p = Vec::with_capacity(rows.len());
+        for some in rows.chunks(PORTION) {
+            if observer.stop() {
+                return Ok(None);
+            }
+            log_p.extend(scores_as_read(model, &inference, data, some)?.iter().map(|score| score.value));
+        }
         return Ok(Some((log_p, begin.elapsed().as_secs_f64())));
     }
     let inference = model.core().inference()?;

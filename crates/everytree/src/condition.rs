@@ -196,6 +196,20 @@ impl Range {
         [after(self.low), before(self.high)].into_iter().filter(|x| x.is_finite()).collect()
     }
 
+    /// A number of a bin that lies inside: a quantile of the column near the middle of both, else an end of the range.
+    pub(crate) fn number_in_bin(&self, variable: &Variable, bin: usize) -> Option<f64> {
+        let States::Bins(edges) = &variable.states else { return None };
+        let low = bin.checked_sub(1).map_or(f64::NEG_INFINITY, |below| edges[below]);
+        let high = edges.get(bin).copied().unwrap_or(f64::INFINITY);
+        let both = self.and(Range { low: (low, true), high: (high, false) });
+        let inside: Vec<f64> =
+            variable.quantiles.iter().copied().filter(|number| both.contains(*number)).collect();
+        let ends = [both.low.0, both.high.0];
+        let end = ends.into_iter().find(|end| end.is_finite() && both.contains(*end));
+        let between = Some((ends[0] + ends[1]) / 2.0).filter(|middle| both.contains(*middle));
+        inside.get(inside.len() / 2).copied().or(end).or(between)
+    }
+
     /// Which share of the rows of a bin lies inside, by the quantiles of the column.
     fn share_of_bin(&self, variable: &Variable, edges: &[f64], bin: usize, shift: f64) -> f64 {
         let below = bin.checked_sub(1).map_or(f64::NEG_INFINITY, |below| edges[below] - shift);

@@ -8,7 +8,10 @@ use everytree_core::infer;
 
 /// The place of a column.
 pub(crate) fn column(schema: &Schema, name: &str) -> Result<usize> {
-    schema.position(name).ok_or_else(|| {
+    // In double quotes, as in a condition.
+    let bare = || name.trim().strip_prefix('"')?.strip_suffix('"').map(|name| name.replace("\"\"", "\""));
+    let quoted = || schema.position(&bare()?);
+    schema.position(name).or_else(quoted).ok_or_else(|| {
         let known = schema.variables.iter().map(|variable| variable.name.clone()).collect();
         Kind::UnknownColumn { column: name.to_owned(), known }.into()
     })

@@ -1,5 +1,6 @@
 //! Imputation: missing cells, and what fills them.
 
+use crate::condition::Range;
 use crate::error::{Interrupted, Kind};
 use crate::input::Input;
 use crate::score::Unknown;
@@ -127,6 +128,38 @@ pub struct ImputedCell {
     pub state: usize,
     /// How probable that is, if that was wanted.
     pub probability: Option<Estimate>,
+    /// The numbers that evidence allows in its column, if it is about numbers.
+    range: Option<Range>,
+}
+
+impl ImputedCell {
+    /// What is written into the cell: the label; of a bin, a number in it, and in the range that evidence gave.
+    ///
+    /// ```
+    /// # use everytree::{Condition, Fit, ReadOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("ages.csv");
+    /// # let rows: String = (0..40).map(|i| format!("{i},{}\n", if i < 20 { "young" } else { "old" })).collect();
+    /// # std::fs::write(&path, format!("age,group\n{rows}"))?;
+    /// let ages = ReadOptions::default().all_bins(4).open(&path)?;
+    /// let model = Fit::new().family("chow-liu").run(&ages)?;
+    /// # std::fs::write(&path, "age,group\n,young\n")?;
+    /// let known = model.evidence().given_that("age", Condition::between(12.0, 13.0))?;
+    /// let cell = model.imputation().evidence(known).cells(path.as_path())?.cells[0];
+    /// assert_eq!(cell.text(model.schema()), "13");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn text(&self, schema: &Schema) -> String {
+        let variable = &schema.variables[self.variable];
+        let usual = variable.cell(self.state);
+        let number = || variable.format.parse(&usual);
+        match (&variable.states, self.range) {
+            (States::Bins(_), Some(range)) if !number().is_some_and(|number| range.contains(number)) => range
+                .number_in_bin(variable, self.state)
+                .map_or(usual, |number| variable.format.write(number)),
+            _ => usual,
+        }
+    }
 }
 
 /// What fills the missing cells of a table.
@@ -394,7 +427,8 @@ impl<'a> Imputation<'a> {
             let state = usize::from(filled[variable]);
             let probability =
                 posterior.as_ref().filter(|_| self.probabilities).map(|found| found.states[variable][state]);
-            ImputedCell { row: row.row, variable, state, probability }
+            let range = self.given.as_ref().and_then(|given| given.range(variable));
+            ImputedCell { row: row.row, variable, state, probability, range }
         };
         Ok(row.missing.iter().map(cell).collect())
     }

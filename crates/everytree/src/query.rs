@@ -505,7 +505,8 @@ impl fmt::Display for Answer {
                 true => count(rows as usize),
                 false => format!("about {rows:.1}"),
             };
-            writeln!(f, "{rows} of {} in the data agree with the evidence", plural(of as usize, "row"))?;
+            let agree = if rows == "1" { "agrees" } else { "agree" };
+            writeln!(f, "{rows} of {} in the data {agree} with the evidence", plural(of as usize, "row"))?;
         }
         if let Some(edges) = &self.edges {
             write!(f, "\n{edges}")?;
@@ -567,18 +568,17 @@ impl Answer {
         // Not "-0.0000" of what is certain, but for rounding.
         let evidence = if evidence.abs() < 5e-5 { 0.0 } else { evidence };
         let effective = count(self.effective_sample_size as usize);
+        let error = if standard_error < 5e-5 { String::new() } else { format!(" ± {standard_error:.4}") };
         match self.method {
             Method::Exact => format!("exact under the model; log P(evidence) {evidence:.4}"),
             Method::Gibbs | Method::BlockGibbs => format!(
-                "{} of {} steps in all, effective sample size {effective}, R-hat {:.3}; log P(evidence) {evidence:.4} ± \
-                 {standard_error:.4}",
+                "{} of {} steps in all, effective sample size {effective}, R-hat {:.3}; log P(evidence) {evidence:.4}{error}",
                 if self.method == Method::Gibbs { "Gibbs chains" } else { "block Gibbs chains" },
                 count(self.trees),
                 self.r_hat.unwrap_or(f64::NAN),
             ),
             method => format!(
-                "{} random trees ({}), effective sample size {effective}; log P(evidence) {evidence:.4} ± \
-                 {standard_error:.4}",
+                "{} random trees ({}), effective sample size {effective}; log P(evidence) {evidence:.4}{error}",
                 count(self.trees),
                 method.as_str(),
             ),

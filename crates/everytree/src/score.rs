@@ -439,19 +439,9 @@ pub(crate) fn observed(model: &Model, data: &Dataset, stop: &dyn Fn() -> bool) -
     let (mut total, mut sum, mut variance) = (0.0, 0.0, 0.0);
     let all: f64 = if data.weights().is_empty() { data.rows() as f64 } else { data.weights().iter().sum() };
     let inference = model.inference_for(Work::Score)?;
-    let states = data.states();
     for first in 0..portions {
         let rows: Vec<usize> = (first..data.rows()).step_by(portions).collect();
-        let scoring = Scoring { numbers: Some(&rows), ..Scoring::new(model) };
-        // As they were read: what is a state has its code, what is not was not observed.
-        let mut chunk = Chunk::new(&states);
-        for &row in &rows {
-            let codes: Vec<u16> = (0..states.len()).map(|v| data.table().get(row, v) as u16).collect();
-            let unobserved = data.missing().of(row);
-            chunk.take(Row { codes: &codes, unobserved, unknown: &[], ids: &[] }, &states)?;
-        }
-        let scores = chunk.scores(&inference, None, &scoring)?;
-        for (&row, score) in rows.iter().zip(scores) {
+        for (&row, score) in rows.iter().zip(scores_as_read(model, &inference, data, &rows)?) {
             let weight = data.weights().get(row).copied().unwrap_or(1.0);
             total += weight;
             sum += weight * score.value;
@@ -462,6 +452,24 @@ pub(crate) fn observed(model: &Model, data: &Dataset, stop: &dyn Fn() -> bool) -
         }
     }
     Ok(ObservedMean { mean: sum / total, standard_error: variance.sqrt() / total, share: total / all })
+}
+
+/// The log-likelihoods of some rows, as they were read: what is a state has its code, what is not was not observed.
+pub(crate) fn scores_as_read(
+    model: &Model,
+    inference: &Inference<'_>,
+    data: &Dataset,
+    rows: &[usize],
+) -> Result<Vec<Estimate>> {
+    let states = data.states();
+    let scoring = Scoring { numbers: Some(rows), ..Scoring::new(model) };
+    let mut chunk = Chunk::new(&states);
+    for &row in rows {
+        let codes: Vec<u16> = (0..states.len()).map(|v| data.table().get(row, v) as u16).collect();
+        let unobserved = data.missing().of(row);
+        chunk.take(Row { codes: &codes, unobserved, unknown: &[], ids: &[] }, &states)?;
+    }
+    chunk.scores(inference, None, &scoring)
 }
 
 /// Some rows of a table.

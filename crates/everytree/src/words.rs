@@ -40,10 +40,11 @@ pub fn say(notice: &Notice) -> String {
         Notice::Other { column, kept, others, or_more, cells } => {
             let or_more = if *or_more { " or more" } else { "" };
             format!(
-                "column {column:?}: {} of the most frequent; {} others{or_more}, in {}, are one state, \"other\"",
+                "column {column:?}: the most frequent {}; {}{or_more}, in {}, {} one state, \"other\"",
                 plural(*kept, "label"),
-                count(*others),
-                plural(*cells, "cell")
+                plural(*others, "other"),
+                plural(*cells, "cell"),
+                if *others == 1 { "is" } else { "are" }
             )
         }
         Notice::Constant { columns } => {

@@ -120,6 +120,11 @@ impl NumberFormat {
         formats.into_iter().find(|format| labels.clone().all(|label| format.parse(label).is_some()))
     }
 
+    /// Does a comma stand before the fraction?
+    pub fn has_decimal_comma(&self) -> bool {
+        self.decimal_comma
+    }
+
     /// Is it a number as programs write them?
     pub fn is_plain(&self) -> bool {
         *self == Self::default()

@@ -3,7 +3,7 @@
 mod column;
 
 use super::{
-    Cell, Decimal, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, did_you_mean, number,
+    Cell, Decimal, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, did_you_mean,
 };
 use column::{Column, quantiles};
 use std::collections::BTreeMap;
@@ -324,7 +324,8 @@ impl Scan {
         let mut formatted: Vec<(NumberFormat, Notice)> = Vec::new();
         let (mut cells, mut with_missing) = (0, 0);
         let mut variables = Vec::new();
-        for (column, name) in self.columns.iter().zip(names) {
+        let formats = self.formats();
+        for ((column, format), name) in self.columns.iter().zip(formats).zip(names) {
             if column.infinite {
                 return Err(ScanError::Infinite { column: name });
             }
@@ -335,7 +336,6 @@ impl Scan {
                 cells += column.missing;
                 with_missing += 1;
             }
-            let format = column.format(&self.settings);
             let states = self.states(column, &name, &format, &mut notices)?;
             let missing = column.missing > 0 && self.settings.missing_cells == MissingCells::State;
             if states.is_empty() && !missing {
@@ -384,6 +384,26 @@ impl Scan {
         }
         let (left_out, ids) = (Vec::new(), Vec::new());
         Ok((Schema { variables, header, missing: self.settings.missing, left_out, ids }, notices))
+    }
+
+    /// How the numbers of every column are written. Where some column has decimal commas for sure, points in others stand between
+    /// groups of three digits if all of them could: nobody writes one table in both ways.
+    fn formats(&self) -> Vec<Option<NumberFormat>> {
+        let mut formats: Vec<_> = self.columns.iter().map(|column| column.format(&self.settings)).collect();
+        let is_certain = |(column, format): (&Column, &Option<NumberFormat>)| {
+            format.is_some_and(|format| format.has_decimal_comma())
+                && column.format_by(Decimal::Point).is_none()
+        };
+        let may_be_either = matches!(self.settings.decimal, Decimal::LikelyPoint | Decimal::LikelyComma);
+        if may_be_either && self.columns.iter().zip(&formats).any(is_certain) {
+            for (column, format) in self.columns.iter().zip(&mut formats) {
+                let is_plain = format.is_some_and(|format| format.is_plain());
+                if is_plain && !column.overflow && !column.typed_number {
+                    *format = column.format_by(Decimal::Comma).or(*format);
+                }
+            }
+        }
+        formats
     }
 
     /// Forgets all other columns.
@@ -498,13 +518,7 @@ impl Scan {
             Err(value) if column.overflow || labels.len() > limit => {
                 let states = labels.len();
                 let memory = self.memory(column, states);
-                let numbers = labels.iter().filter(|(text, _)| number(text).is_some()).count();
-                let why = match 2 * numbers > states && !column.typed_text {
-                    true => format!(
-                        " (most are numbers, but {value:?} is not: if it means a missing cell, say so with `na`)"
-                    ),
-                    false => String::new(),
-                };
+                let why = if column.typed_text { String::new() } else { why_not_numbers(&labels, &value) };
                 Err(ScanError::TooManyStates { column: name.to_owned(), more, states, limit, why, memory })
             }
             Err(_) => {
@@ -515,6 +529,31 @@ impl Scan {
                 }
                 Ok(States::Texts(texts))
             }
+        }
+    }
+}
+
+/// Why labels are not numbers, if most of them look as if they were.
+fn why_not_numbers(labels: &[(&str, usize)], value: &str) -> String {
+    let is_number = |text: &str| NumberFormat::detect(std::iter::once(text), Decimal::LikelyComma).is_some();
+    let (numbers, others): (Vec<&str>, Vec<&str>) =
+        labels.iter().map(|(text, _)| *text).partition(|text| is_number(text));
+    if 2 * numbers.len() <= labels.len() {
+        return String::new();
+    }
+    let missing = |text: &str| {
+        format!(" (most are numbers, but {text:?} is not: if it means a missing cell, say so with `na`)")
+    };
+    match others.first() {
+        Some(other) => missing(other),
+        None if !is_number(value) => missing(value),
+        None => {
+            let by_length = |text: &&&str| text.len();
+            let [short, long] = [numbers.iter().min_by_key(by_length), numbers.iter().max_by_key(by_length)];
+            let [short, long] = [short, long].map(|text| text.copied().unwrap_or_default());
+            format!(
+                " (each is a number, but they are not written alike, as {short:?} and {long:?}: write all in one way)"
+            )
         }
     }
 }

@@ -31,6 +31,13 @@ pub enum Grows {
     Blocks,
 }
 
+impl Grows {
+    /// Do latent variables get more states?
+    pub fn is_hidden(self) -> bool {
+        matches!(self, Self::Hidden(_) | Self::HiddenFrom(_) | Self::HiddenOfBlocks(_))
+    }
+}
+
 impl Series {
     /// Learns as usual.
     pub const fn new(order: u32, grows: Grows) -> Self {

@@ -10,6 +10,8 @@ use crate::data::Unique;
 /// Operations that two cores do in a second, more or less: by this, budgets are said.
 pub const A_SECOND: f64 = 5e10;
 
+/// An operation of an elimination: a multiplication or an addition, and nearly all of them inside products.
+const ELIMINATED: f64 = 0.4;
 /// An entry of a row's matrix is looked up, and its derivative is added to a table.
 const LOOKED_UP: f64 = 60.0;
 /// A cell of a row is looked up in the table of one tree.
@@ -23,7 +25,7 @@ const SCALED: f64 = 10_000.0;
 /// Of latent variables: derivative, optimiser, exponential.
 const STEPPED: f64 = 60.0;
 /// Products of the messages of latent variables: up, down, counts, and what is between them.
-const MESSAGES: f64 = 9.0;
+const MESSAGES: f64 = 5.0;
 /// Rows are put into clusters, cell by cell.
 const CLUSTERED: f64 = 200.0;
 /// Bandwidths of a kernel, rows that are left out to find their weights, and what a pair of rows takes beside products.
@@ -83,9 +85,9 @@ impl Work {
         let (start, epoch) = match spec.trees {
             Trees::All => {
                 let (cubes, table) = match (spec.pair_tables, pairs) {
-                    (true, Pairs::Sinkhorn) => (n * n * n, SCALED),
-                    (true, _) => (n * n * n, TAKEN),
-                    (false, _) => (2.0 * n * n * n, TAKEN),
+                    (true, Pairs::Sinkhorn) => (ELIMINATED * n * n * n, SCALED),
+                    (true, _) => (ELIMINATED * n * n * n, TAKEN),
+                    (false, _) => (2.0 * ELIMINATED * n * n * n, TAKEN),
                 };
                 // Validation goes one way only, in double precision.
                 let validated = 2.0 * cubes / 3.0 + LOOKED_UP * n * n / 2.0;

@@ -45,7 +45,7 @@ _COMMON = """
         Default: all. The result does not depend on it.
     device : {"auto", "cpu", "cuda", "cuda:N"}, default "auto"
         Where learning and scoring of complete rows are done; "auto" takes a GPU where there is one, from 128 columns on,
-        and the notes say so. Single trees are learned on the CPU.
+        and the notes say so. Trees without latent variables are learned on the CPU.
     random_state : int or generator, optional
         Seed of everything random. None is 0: the same data give the same model.
     verbose : bool, default False

@@ -27,6 +27,8 @@ pub(crate) const AUTO_FAMILY: &str = "auto";
 const CELLS: f64 = 2e6;
 const MINUTE: f64 = 55.0;
 const LEAST: f64 = 12.0;
+/// Columns from which there is more time.
+const WIDE: f64 = 100.0;
 
 /// A candidate that was tried, for people and machines.
 ///
@@ -148,16 +150,17 @@ pub(super) fn check(options: &FitOptions) -> Result<()> {
     }
 }
 
-/// Operations for a table of so many cells.
+/// Operations for a table of so many cells; more where columns are so many that sums over all trees would not be learned otherwise.
 fn budget(effort: Effort, rows: usize, columns: usize) -> f64 {
     let cells = rows as f64 * columns as f64 / CELLS;
     let seconds = LEAST + MINUTE * if cells < 1.0 { cells.sqrt() } else { cells.powf(0.75) };
+    let wide = (columns as f64 / WIDE).max(1.0).powf(0.75);
     let times = match effort {
         Effort::Quick => 1.0 / 6.0,
         Effort::Normal => 1.0,
         Effort::Thorough => 20.0,
     };
-    times * seconds * A_SECOND
+    times * seconds * wide * A_SECOND
 }
 
 /// The rows of a choice.

@@ -1,7 +1,7 @@
 //! One column as its cells go by: labels and how often each was seen, up to a limit; beyond it, a sample of its numbers.
 
 use super::ScanSettings;
-use crate::data::{Cell, NumberFormat, exact_number};
+use crate::data::{Cell, Decimal, NumberFormat, exact_number};
 use crate::util::mix;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -29,6 +29,8 @@ pub(super) struct Column {
     pub infinite: bool,
     /// Some cell was text by its type, so digits are not numbers.
     pub typed_text: bool,
+    /// Some cell was a number by its type, so a point in it stands before a fraction.
+    pub typed_number: bool,
     /// Once there are too many labels for the map: numbers, or a sample of them, and how many there were.
     pub sample: Vec<f64>,
     pub numbers: u64,
@@ -62,6 +64,11 @@ impl Column {
 
     /// How its numbers are written; none if its labels are not all numbers.
     pub fn format(&self, settings: &ScanSettings) -> Option<NumberFormat> {
+        self.format_by(settings.decimal)
+    }
+
+    /// The same, if this is what stands before fractions.
+    pub fn format_by(&self, decimal: Decimal) -> Option<NumberFormat> {
         let seen = |label: &str, count: usize| if count > 0 { Some(label.to_owned()) } else { None };
         let plain = [seen("0", self.zeros), seen("1", self.ones)];
         let labels =
@@ -75,7 +82,7 @@ impl Column {
                 labels.sort_unstable();
                 let signed = |label: &&str| label.bytes().all(|byte| byte.is_ascii_digit());
                 labels.sort_by_key(signed);
-                NumberFormat::detect(labels.into_iter(), settings.decimal)
+                NumberFormat::detect(labels.into_iter(), decimal)
             }
         }
     }
@@ -137,6 +144,7 @@ impl Column {
                 }
             }
             typed => {
+                self.typed_number = true;
                 buffer.clear();
                 write!(buffer, "{typed}").expect("memory");
                 self.label(buffer, settings);

@@ -8,7 +8,8 @@ use crate::model::{
 };
 use serde::{Deserialize, Serialize};
 
-/// One candidate may take this share of what is left of the budget; and this, if it could not be learned at all otherwise.
+/// One candidate may take this share of what is left of the budget; and this, if it could not be learned at all otherwise, or if
+/// it grows from what leads.
 const SHARE: f64 = 0.2;
 const LARGE_SHARE: f64 = 0.5;
 /// Epochs, and steps of gradients, without which a candidate is not worth beginning.
@@ -16,6 +17,9 @@ const LEAST_EPOCHS: usize = 6;
 const LEAST_STEPS: usize = 300;
 /// Series of a lower order than this are begun before any goes on.
 const FIRST: u32 = 5;
+/// With one fold rows are many and candidates dear, so latent variables have this many times as many states from one to the next; if
+/// that is too much, and otherwise, twice as many.
+const LEAP: usize = 4;
 /// A series goes on only if it would catch up with the best within so many gains like the last.
 const STEPS_TO_CATCH_UP: f64 = 3.0;
 
@@ -91,13 +95,13 @@ impl Portfolio {
 
     /// How much work a candidate is, on rows like these.
     pub fn work(&self, candidate: &Candidate, train: &Dataset, valid: &Dataset) -> Work {
-        let states = &self.states[candidate.grouping];
-        Work::of(
-            candidate,
-            states,
-            Met::new(&train.table().unique(), candidate.settings.batch_size),
-            valid.rows(),
-        )
+        let met = Met::new(&train.table().unique(), candidate.settings.batch_size);
+        self.work_of(candidate, met, valid.rows())
+    }
+
+    /// The same, where it is known how rows are met.
+    pub fn work_of(&self, candidate: &Candidate, met: Met, valid_rows: usize) -> Work {
+        Work::of(candidate, &self.states[candidate.grouping], met, valid_rows)
     }
 
     /// What to try next, if anything; a series of which something has failed is over. `fits` makes a candidate fit into an amount of
@@ -124,8 +128,14 @@ impl Portfolio {
                 if failed.iter().any(is_over) {
                     continue;
                 }
-                let Some(candidate) = self.after(family, series, &own, tried, best) else { continue };
-                let Some(candidate) = fits(candidate, [SHARE * left, LARGE_SHARE * left]) else { continue };
+                let leads = own.iter().any(|tried| tried.valid == best);
+                let usual = if leads { LARGE_SHARE } else { SHARE };
+                let leaps = if self.folds == 1 { &[LEAP, 2][..] } else { &[2] };
+                let after = |&leap: &usize| {
+                    let candidate = self.after((family, series), &own, tried, best, leap)?;
+                    fits(candidate, [usual * left, LARGE_SHARE * left])
+                };
+                let Some(candidate) = leaps.iter().find_map(after) else { continue };
                 let reached = own.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
                 open.push((own.is_empty(), reached, series.order, Next { candidate, series: number }));
             }
@@ -152,13 +162,15 @@ impl Portfolio {
     /// The candidate after those of a series, if it is to go on.
     fn after(
         &self,
-        family: Family,
-        series: &Series,
+        (family, series): (Family, &Series),
         own: &[&CandidateResult],
         tried: &[CandidateResult],
         best: f64,
+        leap: usize,
     ) -> Option<Candidate> {
-        if let Some((last, before)) = own.split_last() {
+        // What lies in between was leapt over: it is tried if there was nothing to gain beyond.
+        let between = if series.grows.is_hidden() { leapt_over(own) } else { None };
+        if let Some((last, before)) = own.split_last().filter(|_| between.is_none()) {
             let reached = before.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
             let gain = last.valid - reached;
             // Ways to group columns are tried all: the next is not larger than the last.
@@ -170,6 +182,7 @@ impl Portfolio {
         }
         let of_family = || tried.iter().filter(|tried| tried.candidate.start.family == family);
         let last = own.last().map(|tried| &tried.candidate);
+        let more_hidden = |last: &Candidate| between.unwrap_or(leap * last.hidden);
         let (mut components, mut hidden, mut grouping, mut prior) = (1, 1, 0, 1.0);
         match series.grows {
             Grows::Prior(values) => prior = *values.get(own.len())?,
@@ -178,16 +191,20 @@ impl Portfolio {
                 (prior, grouping) = base.map_or((1.0, 0), |base| (prior_of(base), base.grouping));
                 components = last.map_or(first, |last| 2 * last.components);
             }
-            Grows::Hidden(first) => hidden = last.map_or(first, |last| 2 * last.hidden),
+            Grows::Hidden(first) => hidden = last.map_or(first, more_hidden),
             Grows::HiddenFrom(other) => {
                 let from = best_of(of_family().filter(|tried| tried.series == other))?;
-                hidden = last.map_or(from.hidden, |last| 2 * last.hidden);
+                hidden = last.map_or(from.hidden, more_hidden);
             }
             Grows::HiddenOfBlocks(first) => {
                 grouping = self.best_grouping(tried)?;
-                hidden = last.map_or(first, |last| 2 * last.hidden);
+                hidden = last.map_or(first, more_hidden);
             }
             Grows::Blocks => grouping = own.len() + 1,
+        }
+        let larger = |last: &Candidate| own.iter().any(|tried| tried.candidate.hidden > last.hidden);
+        if between.is_none() && last.is_some_and(larger) {
+            return None;
         }
         if components > MAX_COMPONENTS || hidden > MAX_HIDDEN || grouping >= self.groupings.len() {
             return None;
@@ -228,6 +245,15 @@ impl Portfolio {
     fn has_blocks(&self, family: Family) -> bool {
         family.spec().series.iter().any(|series| series.grows == Grows::Blocks)
     }
+}
+
+/// How many latent states were leapt over between the best of a series and the last, which was no better; nothing once they
+/// have been tried.
+fn leapt_over(own: &[&CandidateResult]) -> Option<usize> {
+    let (last, before) = own.split_last()?;
+    let best = before.iter().reduce(|best, next| if next.valid > best.valid { next } else { best })?;
+    let between = last.candidate.hidden / 2;
+    (last.valid < best.valid + LEAST_GAIN && between > best.candidate.hidden).then_some(between)
 }
 
 /// Are training rows in it?

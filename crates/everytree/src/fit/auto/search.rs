@@ -15,7 +15,9 @@ use everytree_core::learn::{
     BestModel, CandidateResult, Choosing, Datasets, Ended, Folds, LearnError, Next, Plan, Portfolio, Search,
     SearchObserver, Stacking, UnderWay, within,
 };
-use everytree_core::model::{Candidate, HowMany, Settings};
+use everytree_core::model::{Candidate, HowMany, Met, Settings};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// A candidate that is so many standard errors below the best after some folds is given up.
 const FAR_BEHIND: f64 = 3.0;
@@ -29,6 +31,8 @@ pub(in super::super) struct Auto<'a> {
     pub place: Where<'a>,
     /// The fit that was under way when the search was put aside.
     pub taken_up: Option<Search>,
+    /// How the rows of the first fold are met in batches of so many.
+    met: RefCell<BTreeMap<usize, Met>>,
 }
 
 /// In which precision, where, and who hears what there is to say.
@@ -98,12 +102,12 @@ impl<'a> Auto<'a> {
             under_way: None,
             refitted: Vec::new(),
         };
-        Ok(Self { state, folds, place, taken_up: None })
+        Ok(Self { state, folds, place, taken_up: None, met: RefCell::default() })
     }
 
     /// From where it was put aside.
     pub fn resumed(state: Choosing, search: Search, folds: &'a Folds, place: Where<'a>) -> Self {
-        Self { state, folds, place, taken_up: Some(search) }
+        Self { state, folds, place, taken_up: Some(search), met: RefCell::default() }
     }
 
     /// What comes first.
@@ -152,7 +156,11 @@ impl<'a> Auto<'a> {
         let portfolio = &self.state.portfolio;
         let folds = self.folds.count() as f64;
         let fits = |candidate: Candidate, shares: [f64; 2]| {
-            let work = portfolio.work(&candidate, train, valid);
+            let batch_size = candidate.settings.batch_size;
+            let mut known = self.met.borrow_mut();
+            let met =
+                *known.entry(batch_size).or_insert_with(|| Met::new(&train.table().unique(), batch_size));
+            let work = portfolio.work_of(&candidate, met, valid.rows());
             within(candidate, work, train.rows(), shares.map(|share| share / folds))
         };
         portfolio.next(&self.state.tried, &self.state.failed, &fits)
