@@ -21,6 +21,8 @@ pub enum Grows {
     Prior(&'static [f64]),
     /// The number of components: this many, and twice as many each time; with the prior that was best.
     Components(usize),
+    /// The same with this prior, if another one was best without components.
+    ComponentsWithPrior(usize, f64),
     /// The states of latent variables: this many, and twice as many each time.
     Hidden(usize),
     /// The same, from where the series of this number in the list of the family was best.

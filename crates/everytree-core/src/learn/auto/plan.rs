@@ -7,6 +7,7 @@ use crate::model::{
     Settings, Start, Work,
 };
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// One candidate may take this share of what is left of the budget; and this, if it could not be learned at all otherwise, or if
 /// it grows from what leads.
@@ -16,12 +17,15 @@ const LARGE_SHARE: f64 = 0.5;
 const LEAST_EPOCHS: usize = 6;
 const LEAST_STEPS: usize = 300;
 /// Series of a lower order than this are begun before any goes on.
-const FIRST: u32 = 5;
+const FIRST: u32 = 4;
+/// The series that leads goes on before others whose next candidate is cheaper, unless it is so many times cheaper.
+const LEAD: f64 = 4.0;
 /// With one fold rows are many and candidates dear, so latent variables have this many times as many states from one to the next; if
 /// that is too much, and otherwise, twice as many.
 const LEAP: usize = 4;
-/// A series goes on only if it would catch up with the best within so many gains like the last.
-const STEPS_TO_CATCH_UP: f64 = 3.0;
+/// A series goes on only if it would catch up with the best if its gains went on to shrink as they do; by this factor at most, which
+/// is also what is taken for granted where there is one gain only.
+const SHRINKING: f64 = 0.8;
 
 /// A search over candidates of all families.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,14 +114,14 @@ impl Portfolio {
         &self,
         tried: &[CandidateResult],
         failed: &[Next],
-        fits: &dyn Fn(Candidate, [f64; 2]) -> Option<Candidate>,
+        fits: &dyn Fn(Candidate, [f64; 2]) -> Option<(Candidate, f64)>,
     ) -> Option<Next> {
         if tried.iter().any(|tried| stores(&tried.candidate)) {
             return None;
         }
         let left = self.left(tried);
         let best = tried.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
-        let mut open: Vec<(bool, f64, u32, Next)> = Vec::new();
+        let mut open: Vec<Open> = Vec::new();
         for &family in Family::ALL.iter().filter(|family| !family.stores_rows()) {
             for (number, series) in family.spec().series.iter().enumerate() {
                 let own: Vec<&CandidateResult> = tried
@@ -135,20 +139,16 @@ impl Portfolio {
                     let candidate = self.after((family, series), &own, tried, best, leap)?;
                     fits(candidate, [usual * left, LARGE_SHARE * left])
                 };
-                let Some(candidate) = leaps.iter().find_map(after) else { continue };
-                let reached = own.iter().map(|tried| tried.valid).fold(f64::NEG_INFINITY, f64::max);
-                open.push((own.is_empty(), reached, series.order, Next { candidate, series: number }));
+                let Some((candidate, work)) = leaps.iter().find_map(after) else { continue };
+                open.push(Open {
+                    is_first: own.is_empty() && series.order < FIRST,
+                    work: if leads { work / LEAD } else { work },
+                    order: series.order,
+                    next: Next { candidate, series: number },
+                });
             }
         }
-        // The simplest of every family come first. Then by turns what has come furthest, and what has not been begun.
-        let first = open.iter().any(|(new, _, order, _)| *new && *order < FIRST);
-        let begin = first || tried.len() % 2 == 1;
-        let rank = |&(new, reached, order, _): &(bool, f64, u32, Next)| (new != begin, -reached, order);
-        let by = |a: &(bool, f64, u32, Next), b: &(bool, f64, u32, Next)| {
-            let (a, b) = (rank(a), rank(b));
-            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2))
-        };
-        let found = open.into_iter().min_by(by).map(|(_, _, _, next)| next);
+        let found = open.into_iter().min_by(Open::compare).map(|open| open.next);
         found.or_else(|| self.stored.and_then(|_| self.last()).filter(|last| !failed.contains(last)))
     }
 
@@ -175,7 +175,7 @@ impl Portfolio {
             let gain = last.valid - reached;
             // Ways to group columns are tried all: the next is not larger than the last.
             let goes_on = series.grows == Grows::Blocks || gain >= LEAST_GAIN;
-            let catches_up = before.is_empty() || reached + gain * (1.0 + STEPS_TO_CATCH_UP) >= best;
+            let catches_up = before.is_empty() || last.valid + still_to_gain(own) >= best;
             if !goes_on || !(catches_up || series.grows == Grows::Blocks) {
                 return None;
             }
@@ -186,10 +186,17 @@ impl Portfolio {
         let (mut components, mut hidden, mut grouping, mut prior) = (1, 1, 0, 1.0);
         match series.grows {
             Grows::Prior(values) => prior = *values.get(own.len())?,
-            Grows::Components(first) => {
+            Grows::Components(first) | Grows::ComponentsWithPrior(first, _) => {
                 let base = best_of(of_family().filter(|tried| tried.candidate.components == 1));
                 (prior, grouping) = base.map_or((1.0, 0), |base| (prior_of(base), base.grouping));
                 components = last.map_or(first, |last| 2 * last.components);
+                if let Grows::ComponentsWithPrior(_, own) = series.grows {
+                    // Where rows are many a prior matters little.
+                    if own == prior || self.folds == 1 {
+                        return None;
+                    }
+                    prior = own;
+                }
             }
             Grows::Hidden(first) => hidden = last.map_or(first, more_hidden),
             Grows::HiddenFrom(other) => {
@@ -247,6 +254,38 @@ impl Portfolio {
     }
 }
 
+/// A series that can go on.
+struct Open {
+    /// Is it to be begun before others go on?
+    is_first: bool,
+    /// Operations of its next candidate; fewer where it leads.
+    work: f64,
+    order: u32,
+    next: Next,
+}
+
+impl Open {
+    /// The simplest of every family come first. Then what is cheapest: the work of a series doubles from one candidate to the next,
+    /// so all that are worth going on with get about the same, and little is lost on any that is not.
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_work = if self.is_first { Ordering::Equal } else { self.work.total_cmp(&other.work) };
+        other.is_first.cmp(&self.is_first).then(by_work).then(self.order.cmp(&other.order))
+    }
+}
+
+/// What a series would gain yet: its gains are taken for a geometric series.
+fn still_to_gain(own: &[&CandidateResult]) -> f64 {
+    let gains: Vec<f64> = own.windows(2).map(|two| two[1].valid - two[0].valid).collect();
+    match gains[..] {
+        [.., before, last] if before > 0.0 => {
+            let ratio = (last / before).clamp(0.0, SHRINKING);
+            last * ratio / (1.0 - ratio)
+        }
+        [last] => last * SHRINKING / (1.0 - SHRINKING),
+        _ => 0.0,
+    }
+}
+
 /// How many latent states were leapt over between the best of a series and the last, which was no better; nothing once they
 /// have been tried.
 fn leapt_over(own: &[&CandidateResult]) -> Option<usize> {
@@ -271,11 +310,17 @@ fn prior_of(candidate: &Candidate) -> f64 {
     candidate.start.pseudocount
 }
 
-/// A candidate within an amount of work: with fewer epochs, if need be; with as few as make sense within a larger amount; nothing
-/// if that does not do. It learns from so many rows.
-pub fn within(candidate: Candidate, work: Work, rows: usize, [usual, most]: [f64; 2]) -> Option<Candidate> {
+/// A candidate within an amount of work, and how much it is: with fewer epochs, if need be; with as few as make sense within a larger
+/// amount; nothing if that does not do. It learns from so many rows.
+pub fn within(
+    candidate: Candidate,
+    work: Work,
+    rows: usize,
+    [usual, most]: [f64; 2],
+) -> Option<(Candidate, f64)> {
     if candidate.components == 1 && candidate.start.is_counted() {
-        return (work.epochs(0) <= most).then_some(candidate);
+        let work = work.epochs(0);
+        return (work <= most).then_some((candidate, work));
     }
     let steps = rows.div_ceil(candidate.settings.batch_size.max(1)).max(1);
     let least = match candidate.settings.optimiser {
@@ -287,7 +332,7 @@ pub fn within(candidate: Candidate, work: Work, rows: usize, [usual, most]: [f64
         return None;
     }
     let epochs = ((usual - work.start) / work.epoch).floor().max(0.0) as usize;
-    let settings =
-        Settings { epochs: candidate.settings.epochs.min(epochs.max(least)), ..candidate.settings };
-    Some(Candidate { settings, ..candidate })
+    let epochs = candidate.settings.epochs.min(epochs.max(least));
+    let settings = Settings { epochs, ..candidate.settings };
+    Some((Candidate { settings, ..candidate }, work.epochs(epochs)))
 }

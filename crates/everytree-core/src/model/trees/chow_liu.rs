@@ -60,6 +60,7 @@ impl OneTree for ChowLiu {
         series: &[
             Series::new(1, Grows::Prior(&[1.0, 5.0, 20.0, 80.0])),
             Series::new(4, Grows::Components(2)),
+            Series::new(4, Grows::ComponentsWithPrior(2, 1.0)),
         ],
         ..FamilySpec::USUAL
     };

@@ -121,7 +121,7 @@ impl<'a> Auto<'a> {
 
     fn first(&self) -> Next {
         let under_way = self.state.under_way.as_ref().map(|under_way| under_way.next.clone());
-        let anything = |candidate, _| Some(candidate);
+        let anything = |candidate, _| Some((candidate, 0.0));
         under_way
             .or_else(|| self.state.portfolio.next(&[], &[], &anything))
             .expect("there is always a family to begin with")
