@@ -4,7 +4,7 @@
 mod every;
 mod oracle;
 
-use everytree_core::data::Codes;
+use everytree_core::data::{Codes, Table};
 use everytree_core::infer::{
     Effort, Evidence, Method, Sampling, Search, edges, log_evidence, most_probable, posterior, sample,
 };
@@ -17,6 +17,7 @@ const STATES: [usize; 5] = [2, 3, 2, 2, 3];
 
 /// Free conditional tables for every ordered pair, free root tables, free rates.
 struct Forests {
+    states: Vec<usize>,
     rates: Vec<f64>,
     tables: TreeTables,
     elimination: Elimination<f64>,
@@ -39,16 +40,20 @@ impl Forests {
             .map(|&of_u| STATES.iter().map(|&of_v| (0..of_u).map(|_| distribution(of_v)).collect()).collect())
             .collect();
         let tables = TreeTables::build(&STATES, |u, a, v, b| given[u][v][a][b], |v, b| roots[v][b]);
-        let elimination = Elimination::new(Kind::Directed, n).unwrap();
+        Self::new(&STATES, rates, tables)
+    }
+
+    fn new(states: &[usize], rates: Vec<f64>, tables: TreeTables) -> Self {
+        let elimination = Elimination::new(Kind::Directed, states.len()).unwrap();
         let mut log_total = [0.0];
         elimination.log_forests(&rates, &mut log_total).unwrap();
-        Self { rates, tables, elimination, log_total: log_total[0] }
+        Self { states: states.to_vec(), rates, tables, elimination, log_total: log_total[0] }
     }
 }
 
 impl Density for Forests {
     fn states(&self) -> &[usize] {
-        &STATES
+        &self.states
     }
 
     fn tables(&self) -> &TreeTables {
@@ -68,7 +73,7 @@ impl Density for Forests {
     }
 
     fn log_p(&self, codes: Codes<'_>, out: &mut [f64]) -> Result<(), ModelError> {
-        let n = STATES.len();
+        let n = self.states.len();
         let mut rates = vec![0.0; n * n];
         for (row, out) in out.iter_mut().enumerate() {
             let row: Vec<u16> = (0..n).map(|v| codes.get(row, v) as u16).collect();
@@ -160,6 +165,37 @@ fn every_method_answers_for_rooted_forests() {
             }
             let log = log_evidence(&forests, &evidence, effort).unwrap();
             assert!((log.value - p.ln()).abs() <= 5.0 * log.standard_error + 1e-9, "{log:?}");
+        }
+    }
+}
+
+/// A set of many states is probable under every parent, though each of them is not. Trees with other parents than the root must not
+/// seem so much more probable that the others are never drawn, and the error says nothing of them.
+#[test]
+fn sets_of_many_states_do_not_lead_astray() {
+    let states = [400, 2, 3, 2, 2];
+    let known = 200;
+    // As a root the first variable is mostly in the set, under any parent it is there half of the time.
+    let root = |v: usize, b: usize| match (v, b < known) {
+        (0, true) => 0.95 / 200.0,
+        (0, false) => 0.05 / 200.0,
+        _ => 1.0 / states[v] as f64,
+    };
+    let tables = TreeTables::build(&states, |_, _, v, _| 1.0 / states[v] as f64, root);
+    let forests = Forests::new(&states, vec![1.0; 25], tables);
+    let mut evidence = Evidence::none(&states);
+    evidence.set(0, &(0..known).collect::<Vec<_>>()).unwrap();
+    let mut table = Table::new(&states);
+    every::row(&states).iter().filter(|row| usize::from(row[0]) < known).for_each(|row| table.push(row));
+    let mut logs = vec![0.0; table.rows()];
+    forests.log_p(table.codes(), &mut logs).unwrap();
+    let expected = logs.into_iter().map(f64::exp).sum::<f64>().ln();
+    for seed in 0..8 {
+        let effort = Effort { seed, ..Effort::default() };
+        for method in [Method::Collapsed, Method::Tilted] {
+            let found = posterior(&forests, &evidence, method, effort).unwrap().log_evidence;
+            let off = (found.value - expected).abs();
+            assert!(off <= 5.0 * found.standard_error + 1e-9, "{seed} {method:?}: {found:?} {expected}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use everytree::{
     Checkpoint, Dataset, Effort, Epoch, Fit, Fitted, MissingValues, Model, Observer, ReadOptions, Stopped,
-    Trial,
+    Trial, Trying,
 };
 use everytree_core::data::Table;
 use std::ops::ControlFlow;
@@ -31,6 +31,22 @@ fn survey(rows: usize, seed: u64) -> Dataset {
                 last = (last + class + u64::from(place == 3)) % 3;
             }
             column.push(Some(NAMES[last as usize]));
+        }
+    }
+    Dataset::from_columns(["a", "b", "c", "d", "e"].into_iter().zip(columns)).unwrap()
+}
+
+/// Five columns, each mostly like the last: a tree, which counts tell.
+fn chain(rows: usize, seed: u64) -> Dataset {
+    let mut chance = Chance(seed);
+    let mut columns = vec![Vec::new(); 5];
+    for _ in 0..rows {
+        let mut last = chance.next(4);
+        for column in &mut columns {
+            if chance.next(10) < 3 {
+                last = chance.next(4);
+            }
+            column.push(Some(["a", "b", "c", "d"][last as usize]));
         }
     }
     Dataset::from_columns(["a", "b", "c", "d", "e"].into_iter().zip(columns)).unwrap()
@@ -113,6 +129,54 @@ impl Observer for Counter {
     fn epoch(&mut self, _: &Trial, _: &Epoch) -> ControlFlow<()> {
         self.0 += 1;
         ControlFlow::Continue(())
+    }
+}
+
+/// Ends as the fit of this number begins, before it has come to anything; refits count too.
+struct AtTheBeginningOf {
+    left: usize,
+    stop: bool,
+}
+
+impl AtTheBeginningOf {
+    fn count(&mut self) {
+        self.left = self.left.saturating_sub(1);
+        self.stop |= self.left == 0;
+    }
+}
+
+impl Observer for AtTheBeginningOf {
+    fn trying(&mut self, _: &Trying<'_>) {
+        self.count();
+    }
+
+    fn refit(&mut self, _: usize) {
+        self.count();
+    }
+
+    fn stop(&self) -> bool {
+        self.stop
+    }
+}
+
+/// Between two fits a checkpoint is of the one or of the other, and not half of each.
+#[test]
+fn stopped_between_two_fits_it_goes_on_to_the_same_model() {
+    // A single tree, which is counted and not learned in epochs, is among the members.
+    let data = chain(1000, 4);
+    let mut counter = AtTheBeginningOf { left: usize::MAX, stop: false };
+    let whole = fit().run_with(&data, &mut counter).unwrap();
+    assert!(whole.report.candidates.iter().any(|tried| tried.family == "chow-liu" && tried.weight > 0.0));
+    let whole = whole.model.to_bytes().unwrap();
+    let fits = usize::MAX - counter.left;
+    let folder = tempfile::tempdir().unwrap();
+    let path: &Path = &folder.path().join("half.way");
+    for left in [2, 3, fits / 2, fits - 3, fits - 2, fits - 1, fits] {
+        let _ = std::fs::remove_file(path);
+        fit().checkpoint(path).run_with(&data, &mut AtTheBeginningOf { left, stop: false }).unwrap();
+        let resumed = Fit::new().resume(Checkpoint::load(path).unwrap()).run_with(&data, &mut ()).unwrap();
+        assert_eq!(resumed.report.stopped, Stopped::Done, "{left} of {fits}");
+        assert!(resumed.model.to_bytes().unwrap() == whole, "{left} of {fits}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which columns belong together.
 
+use super::MAX_COMBINATIONS;
 use crate::data::Unique;
 use crate::util::{Stop, mutual_information};
 use rayon::prelude::*;
@@ -20,7 +21,10 @@ struct Group {
     columns: Vec<usize>,
     /// Of every row.
     codes: Vec<u32>,
+    /// Combinations that were seen.
     states: usize,
+    /// Combinations that there are.
+    all: usize,
 }
 
 /// Groups of columns that tell much about each other and have few combinations: again and again the two groups with the
@@ -31,6 +35,7 @@ pub fn informative(states: &[usize], data: &Unique, limits: Limits, stop: Stop<'
         columns: vec![v],
         codes: (0..rows).map(|row| codes.get(row, v) as u32).collect(),
         states: states[v],
+        all: states[v],
     };
     let n = states.len();
     let mut groups: Vec<Option<Group>> = (0..n).map(|v| Some(single(v))).collect();
@@ -66,7 +71,8 @@ pub fn informative(states: &[usize], data: &Unique, limits: Limits, stop: Stop<'
 /// The mutual information of two groups, where they may be merged.
 fn tell(one: &Option<Group>, other: &Option<Group>, data: &Unique, limits: Limits) -> Option<f64> {
     let (one, other) = (one.as_ref()?, other.as_ref()?);
-    if one.columns.len() + other.columns.len() > limits.columns {
+    let together = one.all.checked_mul(other.all).filter(|&all| all <= MAX_COMBINATIONS);
+    if one.columns.len() + other.columns.len() > limits.columns || together.is_none() {
         return None;
     }
     let (k, l) = (one.states, other.states);
@@ -94,7 +100,8 @@ fn merge(one: Option<Group>, other: Option<Group>) -> Option<Group> {
     seen.sort_unstable();
     seen.dedup();
     let place = |pair: &u32| seen.partition_point(|other| other < pair) as u32;
-    Some(Group { columns, codes: pairs.iter().map(place).collect(), states: seen.len() })
+    let all = one.all * other.all;
+    Some(Group { columns, codes: pairs.iter().map(place).collect(), states: seen.len(), all })
 }
 
 /// Two columns exclude each other if they would have met so often at random, and never do.

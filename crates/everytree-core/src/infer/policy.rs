@@ -69,7 +69,7 @@ impl<D: Density + ?Sized> Question<'_, D> {
         let offsets = density.tables().offsets();
         let belief = |v: usize| Some((offsets[v]..offsets[v + 1]).map(|i| look.mean(i).value).collect());
         let beliefs: Vec<Option<Vec<f64>>> = (0..density.states().len()).map(belief).collect();
-        Ok((first.and(Proposal::towards(density, &beliefs)?), None))
+        Ok((first.and(Proposal::towards(density, evidence, &beliefs)?), None))
     }
 
     /// Draws until so many trees are drawn or the error is small enough, twice as many each time.

@@ -56,44 +56,22 @@ impl Proposal {
         let beliefs: Vec<Option<Vec<f64>>> = (0..density.states().len())
             .map(|v| evidence.is_given(v).then(|| normalised(evidence.of(v), density.tables().root(v))))
             .collect();
-        Self::towards(density, &beliefs)
+        Self::towards(density, evidence, &beliefs)
     }
 
     /// Every edge carries its mean factor under these beliefs about single variables, where there are any.
     pub fn towards<D: Density + ?Sized>(
         density: &D,
+        evidence: &Evidence,
         beliefs: &[Option<Vec<f64>>],
     ) -> Result<Self, RateError> {
         let n = density.states().len();
-        let directed = density.kind() == Kind::Directed;
-        let mut rates = density.rates().to_vec();
-        let mut log_tilts = vec![0.0; n * n];
-        for v in 0..n {
-            let Some(of_v) = &beliefs[v] else { continue };
-            for u in 0..n {
-                let Some(of_u) = &beliefs[u] else { continue };
-                if !directed && u >= v {
-                    continue;
-                }
-                let mut mean = 0.0;
-                for (a, &p) in of_v.iter().enumerate().filter(|(_, p)| **p > 0.0) {
-                    if u == v {
-                        mean += p * density.factor(v, a, v, a);
-                        continue;
-                    }
-                    for (b, &q) in of_u.iter().enumerate().filter(|(_, q)| **q > 0.0) {
-                        mean += p * q * density.factor(v, a, u, b);
-                    }
-                }
-                let tilt = mean.clamp(1.0 / MOST_TILT, MOST_TILT);
-                log_tilts[v * n + u] = tilt.ln();
-                rates[v * n + u] *= tilt;
-                if !directed {
-                    log_tilts[u * n + v] = tilt.ln();
-                    rates[u * n + v] *= tilt;
-                }
-            }
-        }
+        let log_tilts = match density.kind() {
+            Kind::Undirected => undirected_tilts(density, beliefs),
+            Kind::Directed => directed_tilts(density, evidence, beliefs),
+        };
+        let rates: Vec<f64> =
+            density.rates().iter().zip(&log_tilts).map(|(q, tilt)| q * tilt.exp()).collect();
         let elimination = Elimination::<f64>::new(density.kind(), n)?;
         let (mut tilted, mut prior) = ([0.0], [0.0]);
         elimination.log_forests(&rates, &mut tilted)?;
@@ -129,6 +107,70 @@ impl Proposal {
         let mean = leans.iter().map(|lean| (lean - most).exp()).sum::<f64>() / leans.len() as f64;
         -(most + mean.ln())
     }
+}
+
+/// The mean factor of every edge between variables with beliefs. Factors are ratios here, whose mean is 1 where nothing is known
+/// of one end.
+fn undirected_tilts<D: Density + ?Sized>(density: &D, beliefs: &[Option<Vec<f64>>]) -> Vec<f64> {
+    let n = beliefs.len();
+    let mut log_tilts = vec![0.0; n * n];
+    for (v, of_v) in beliefs.iter().enumerate() {
+        let Some(of_v) = of_v else { continue };
+        for (u, of_u) in beliefs[..v].iter().enumerate() {
+            let Some(of_u) = of_u else { continue };
+            let mut mean = 0.0;
+            for (a, &p) in of_v.iter().enumerate().filter(|(_, p)| **p > 0.0) {
+                for (b, &q) in of_u.iter().enumerate().filter(|(_, q)| **q > 0.0) {
+                    mean += p * q * density.factor(v, a, u, b);
+                }
+            }
+            let tilt = mean.clamp(1.0 / MOST_TILT, MOST_TILT).ln();
+            log_tilts[v * n + u] = tilt;
+            log_tilts[u * n + v] = tilt;
+        }
+    }
+    log_tilts
+}
+
+/// The mean factor of every parent of a variable, and of it as a root, beside each other.
+///
+/// Factors are conditional probabilities here. A variable that is observed has a factor whatever its parent is, so parents of which
+/// nothing is known count too, with the margin that they have as roots; else trees in which they are parents would seem too
+/// probable. A variable of which neither something is observed nor believed has the factor 1 under every parent. Every tree has
+/// one entry of every line, so that the scale of lines does not matter.
+fn directed_tilts<D: Density + ?Sized>(
+    density: &D,
+    evidence: &Evidence,
+    beliefs: &[Option<Vec<f64>>],
+) -> Vec<f64> {
+    let n = beliefs.len();
+    let mut log_tilts = vec![0.0; n * n];
+    for v in 0..n {
+        let of_v = match (evidence.is_given(v), &beliefs[v]) {
+            (true, _) => evidence.of(v),
+            (false, Some(belief)) => belief,
+            (false, None) => continue,
+        };
+        let possible = || of_v.iter().enumerate().filter(|(_, p)| **p > 0.0);
+        let means: Vec<f64> = (0..n)
+            .map(|u| {
+                if u == v {
+                    return possible().map(|(a, p)| p * density.factor(v, a, v, a)).sum();
+                }
+                let of_u = beliefs[u].as_deref().unwrap_or(density.tables().root(u));
+                let mut mean = 0.0;
+                for (b, &q) in of_u.iter().enumerate().filter(|(_, q)| **q > 0.0) {
+                    mean += q * possible().map(|(a, p)| p * density.factor(v, a, u, b)).sum::<f64>();
+                }
+                mean
+            })
+            .collect();
+        let most = means.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        for (tilt, mean) in log_tilts[v * n..][..n].iter_mut().zip(means) {
+            *tilt = (mean / most).max(1.0 / MOST_TILT).ln();
+        }
+    }
+    log_tilts
 }
 
 /// Likelihood times margin, to add up to 1; the margin alone where the evidence rules everything out.

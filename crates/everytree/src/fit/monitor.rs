@@ -2,7 +2,8 @@
 
 use super::Observer;
 use everytree_core::file::{Checkpoint, FileError};
-use everytree_core::learn::{Progress, Search, SearchObserver, Trial};
+use everytree_core::learn::{Choosing, Progress, Search, SearchObserver, Trial};
+use everytree_core::model::Settings;
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -15,6 +16,9 @@ pub struct Keep {
     /// When it was saved last; nothing where something has changed since.
     saved: Option<Instant>,
     pending: bool,
+    /// What a choice knows as its next fit begins, and how that learns: part of the checkpoint once there is something of that fit
+    /// in it, because one without the other is of no use.
+    begun: Option<(Box<Choosing>, Settings)>,
 }
 
 /// A choice among families has many short epochs: it is saved this often.
@@ -22,11 +26,19 @@ const OFTEN: Duration = Duration::from_secs(1);
 
 impl Keep {
     pub fn new(path: PathBuf, checkpoint: Checkpoint) -> Self {
-        Self { path, checkpoint, saved: None, pending: false }
+        Self { path, checkpoint, saved: None, pending: false, begun: None }
+    }
+
+    /// A fit of a choice begins.
+    pub fn begin(&mut self, choosing: Choosing, settings: Settings) {
+        self.begun = Some((Box::new(choosing), settings));
     }
 
     /// Takes note of where a search stands, and saves it, unless that was done a moment ago.
     fn note(&mut self, search: &Search) -> Result<(), FileError> {
+        if let Some((choosing, settings)) = self.begun.take() {
+            (self.checkpoint.choosing, self.checkpoint.settings) = (Some(choosing), settings);
+        }
         self.checkpoint.search = search.clone();
         self.pending = true;
         let is_new = self.saved.is_some_and(|saved| saved.elapsed() < OFTEN);

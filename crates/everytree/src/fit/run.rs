@@ -113,7 +113,11 @@ pub(super) fn refit_candidate(
     // Decay, if any, goes as it went: by the epochs that were planned.
     let mut until = Until { epoch: epochs, observer };
     let settings = Settings { patience: None, ..how.settings.clone() };
-    learn(&mut search, data, How { settings: &settings, ..how }, &mut until)?;
+    // One that was put aside may have been at its end.
+    let is_there = |running: &Running| !running.state.history.is_empty() && running.state.epochs() >= epochs;
+    if !search.running.as_ref().is_some_and(is_there) {
+        learn(&mut search, data, How { settings: &settings, ..how }, &mut until)?;
+    }
     // As it is after the last epoch: these rows cannot validate what has learned from them.
     let Some(Running { blocks, state, .. }) = search.running else { return Ok(None) };
     if state.epochs() < epochs || (epochs == 0 && observer.stop()) {

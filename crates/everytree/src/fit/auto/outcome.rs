@@ -2,7 +2,7 @@
 
 use super::super::monitor::Monitor;
 use super::super::run::{Learned, facts_of, refit_candidate};
-use super::super::{Fit, FitReport, Fitted, Stopped, doubts};
+use super::super::{Fit, FitReport, Fitted, Stopped, doubts, explained};
 use super::search::Auto;
 use super::{CandidateReport, Rows, kernel};
 use crate::error::Kind;
@@ -30,7 +30,12 @@ impl Fit {
         let tried = &auto.state.tried;
         let choice = Choice::of(tried, &folds.weights, !complete).or_else(|| only_part(tried));
         let Some(choice) = choice else {
-            return Err(monitor.failed.take().map_or(Kind::NoModel.into(), Error::from));
+            if let Some(failure) = monitor.failed.take() {
+                return Err(failure.into());
+            }
+            // The simplest is tried first: what it lacks, all others lack.
+            let refused = auto.refused.take().map(|error| explained(error, &first.clone().into()));
+            return Err(refused.unwrap_or_else(|| Kind::NoModel.into()));
         };
         let by = |timed_out: bool| if timed_out { Stopped::Timeout } else { Stopped::Observer };
         let mut stopped = match ended {

@@ -31,6 +31,8 @@ pub(in super::super) struct Auto<'a> {
     pub place: Where<'a>,
     /// The fit that was under way when the search was put aside.
     pub taken_up: Option<Search>,
+    /// Why the first candidate that could not be learned was not.
+    pub refused: Option<LearnError>,
     /// How the rows of the first fold are met in batches of so many.
     met: RefCell<BTreeMap<usize, Met>>,
 }
@@ -102,12 +104,12 @@ impl<'a> Auto<'a> {
             under_way: None,
             refitted: Vec::new(),
         };
-        Ok(Self { state, folds, place, taken_up: None, met: RefCell::default() })
+        Ok(Self { state, folds, place, taken_up: None, refused: None, met: RefCell::default() })
     }
 
     /// From where it was put aside.
     pub fn resumed(state: Choosing, search: Search, folds: &'a Folds, place: Where<'a>) -> Self {
-        Self { state, folds, place, taken_up: Some(search), met: RefCell::default() }
+        Self { state, folds, place, taken_up: Some(search), refused: None, met: RefCell::default() }
     }
 
     /// What comes first.
@@ -143,11 +145,10 @@ impl<'a> Auto<'a> {
         self.taken_up.take().unwrap_or_else(|| Search::new(self.plan_of(candidate)))
     }
 
-    /// From now on a checkpoint has this.
+    /// From now on a checkpoint has this, and the fit that begins.
     pub fn put_aside(&self, candidate: &Candidate, monitor: &mut Monitor<'_, '_>) {
         if let Some(keep) = &mut monitor.keep {
-            keep.checkpoint.choosing = Some(Box::new(self.state.clone()));
-            keep.checkpoint.settings = candidate.settings.clone();
+            keep.begin(self.state.clone(), candidate.settings.clone());
         }
     }
 
@@ -183,7 +184,9 @@ impl<'a> Auto<'a> {
                 Some(under_way) => under_way,
                 None => return Ok(Ended::Done),
             };
-            if monitor.stop() && !self.state.tried.is_empty() {
+            // The very first is begun whatever happens, so that there is something to keep.
+            let is_first = self.state.tried.is_empty() && self.state.failed.is_empty();
+            if !is_first && monitor.stop() {
                 return Ok(Ended::Stopped);
             }
             let next = under_way.next.clone();
@@ -227,10 +230,14 @@ impl<'a> Auto<'a> {
                 return match ended {
                     // Something else may do.
                     Err(
-                        LearnError::Memory(_)
+                        error @ (LearnError::Memory(_)
                         | LearnError::NotFinite { .. }
-                        | LearnError::ValidationNotFinite { .. },
-                    ) => Ok(Came::Nothing),
+                        | LearnError::ValidationNotFinite { .. }),
+                    ) => {
+                        self.state.under_way = None;
+                        self.refused.get_or_insert(error);
+                        Ok(Came::Nothing)
+                    }
                     Err(error) => Err(explained(error, &train.clone().into())),
                     Ok(_) => Ok(Came::Stopped),
                 };
