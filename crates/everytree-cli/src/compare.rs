@@ -11,8 +11,8 @@ use crate::tables::Sources;
 use anyhow::Result;
 use clap::Args;
 use everytree::{
-    Compare as Comparing, CompareObserver, ComparedFamily, Comparison, HowEnded, LeftOut, Model, Spelling,
-    count, plural, spelled,
+    Compare as Comparing, CompareObserver, ComparedFamily, Comparison, ErrorCode, HowEnded, LeftOut, Model,
+    Spelling, count, plural, spelled,
 };
 use serde_json::{Value, json};
 use std::io::Write;
@@ -102,7 +102,14 @@ impl Compare {
         }
         let comparison = compare.run_with(&tables.train, &mut progress);
         progress.finish();
-        let comparison = comparison?;
+        let comparison = match comparison {
+            // Interrupted before anything was there to keep.
+            Err(error) if error.code() == ErrorCode::Stopped && progress.is_interrupted() => {
+                note!("everytree: {}", error.spelled(Spelling::Flags));
+                return Ok(Outcome::Interrupted);
+            }
+            other => other?,
+        };
         let winner = comparison.winner();
         let mut out = crate::shown::out();
         if self.json {

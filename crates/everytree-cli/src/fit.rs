@@ -113,7 +113,8 @@ pub struct Fit {
     #[command(flatten)]
     blocks: BlockArguments,
     /// Parameterisation of pair tables: the paper's intervals, or free matrices scaled to the margins. Default: intervals where no
-    /// column has more than two values, so that they have every table; else matrices.
+    /// column has more than two values, so that they have every table, or where columns have thousands of values, which would take
+    /// too long to scale; else matrices.
     #[arg(long, value_name = "lambda|sinkhorn", hide_possible_values = true)]
     pairs: Option<PairChoice>,
     /// Start from counts and mutual information, or at random.

@@ -199,6 +199,16 @@ mod tests {
         ] {
             assert!((p(&[given]) - states / 3.0).abs() < 0.05, "{given} {}", p(&[given]));
         }
+        // Values that a column does not have narrow whatever else is said of it.
+        for (given, states) in [
+            (&["a=b!=x", "a=b!=z"][..], 1.0),
+            (&["age in 10..40", "age!=20"], 1.0),
+            (&["age!=20", "age in 10..40"], 1.0),
+            (&["a=b in {x,z}", "a=b!=z"], 1.0),
+            (&["age!=", "age!=20"], 1.0),
+        ] {
+            assert!((p(given) - states / 3.0).abs() < 0.05, "{given:?} {}", p(given));
+        }
         let variable = &model.schema().variables[0];
         let said = |text: &str| match Condition::parse(model.schema(), text).unwrap().1 {
             Condition::In(values) => reading(variable, text, &values),
@@ -216,6 +226,11 @@ mod tests {
             (&["age"], "an operator is needed: age=VALUE"),
             (&["agee=20"], "did you mean \"age\"?"),
             (&["age in 50..60"], "no value in 50..60"),
+            (&["age!=20", "age!=30"], "unknown value \"any other value\""),
+            (&["age=20..30"], "a range follows \"in\": age in 20..30"),
+            (&["25<age"], "the column comes first: age>25"),
+            (&["age IN {20}"], "\"in\" is written in small letters: age in {20}"),
+            (&["age not in {20}"], "\"not in\" is written !=, as in age!=20"),
         ] {
             let error = format!("{:#}", read(given).unwrap_err());
             assert!(error.contains(words), "{error}");

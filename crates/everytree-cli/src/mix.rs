@@ -47,7 +47,7 @@ impl Mix {
             files = files.input("the model", Some(model));
         }
         files.output("--out", Some(&self.out)).check()?;
-        let models: Vec<Model> = self.models.iter().map(Model::load).collect::<everytree::Result<_>>()?;
+        let models = Model::load_all(&self.models)?;
         let Some(first) = models.first() else { bail!("at least two models are needed") };
         let mut mean = None;
         let model = match (&self.weights_from, &self.weights) {

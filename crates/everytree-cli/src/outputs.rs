@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, bail};
 use everytree::Model;
+use everytree_core::file::{ENOUGH, is_ours};
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What a command reads and writes.
@@ -29,6 +31,12 @@ impl<'a> Files<'a> {
     pub fn check(&self) -> Result<()> {
         for (place, (option, path)) in self.outputs.iter().enumerate() {
             if let Some((what, input)) = self.inputs.iter().find(|(_, input)| is_same(input, path)) {
+                if *what == "the table" && is_model(input) {
+                    bail!(
+                        "{}: this is a model, not a table; `everytree inspect` shows a model",
+                        input.display()
+                    );
+                }
                 bail!("{option} {}: this is {what} {}; it would be lost", path.display(), input.display());
             }
             if let Some((other, _)) = self.outputs[..place].iter().find(|(_, other)| is_same(other, path)) {
@@ -50,6 +58,13 @@ impl<'a> Files<'a> {
         }
         Ok(())
     }
+}
+
+/// Is there a model in this file?
+fn is_model(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(ENOUGH as u64).read_to_end(&mut begin));
+    read.is_ok() && is_ours(&begin)
 }
 
 /// Files are written beside their place and moved there: can one be made?

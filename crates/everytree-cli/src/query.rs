@@ -163,6 +163,7 @@ fn object(answer: &Answer) -> Value {
             false => json!(matching.rows),
         };
         object["data_rows"] = json!(matching.of);
+        object["unknown_rows"] = json!(matching.unknown);
     }
     if let Some(r_hat) = answer.r_hat {
         object["r_hat"] = json!(r_hat);

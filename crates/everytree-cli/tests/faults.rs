@@ -198,3 +198,32 @@ fn little_memory() {
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+/// A choice for which there is no room at all ends, and says what it needs; so do models that become one.
+#[test]
+fn little_memory_for_a_choice() {
+    let folder = folder();
+    let folder = folder.path();
+    let refused = |arguments: &[&str]| {
+        let output = everytree(folder, arguments);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains("at most"), "{arguments:?}: {said}");
+    };
+    refused(&["fit", "t.csv", "--effort", "quick", "--out", "out", "--memory", "2MB"]);
+    let size = fs::metadata(folder.join("m")).unwrap().len();
+    // Room for one of them, but not for both and what they come to.
+    let memory = format!("{}B", 3 * size);
+    refused(&["mix", "m", "m", "--weights", "1,1", "--out", "out", "--memory", &memory]);
+    assert!(!folder.join("out").exists());
+}
+
+/// Whatever the only family came to that there was time for is kept.
+#[test]
+fn a_comparison_without_time_has_a_model() {
+    let folder = folder();
+    let compare =
+        ["compare", "t.csv", "--families", "directed,moat", "--time", "0.001s", "--quiet", "--out", "out"];
+    let output = everytree(folder.path(), &compare);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(is_whole(folder.path(), "fit"));
+}

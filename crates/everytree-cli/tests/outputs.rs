@@ -56,6 +56,8 @@ fn what_is_read_is_not_overwritten() {
             &["fit", "--family", "moat", "d.csv", "--checkpoint", "new", "--out", "./new"],
             "--checkpoint new: --out goes to the same file",
         ),
+        (&["fit", "m", "--out", "m"], "m: this is a model, not a table"),
+        (&["compare", "m"], "m: this is a model or a checkpoint, not a table"),
         (&["score", "m", "d.csv", "--out", "d.csv"], "--out d.csv: this is the table d.csv"),
         (&["score", "m", "soft.csv", "--out", "hard.csv"], "--out hard.csv: this is the table soft.csv"),
         (&["score", "m", "d.csv", "--out", "m"], "--out m: this is the model m"),

@@ -218,6 +218,35 @@ fn a_listener_who_has_heard_enough_is_no_error() {
     }
 }
 
+/// What is asked for one column is done, or said not to be.
+#[test]
+fn other_is_for_labels() {
+    let table = (0..60).fold("a,b,c\n".to_owned(), |table, i| {
+        table + &format!("{},{},{}\n", i % 7, ["x", "y", "z"][i % 3], ["other", "u", "v", "w"][i % 4])
+    });
+    let folder = folder(&[("t.csv", &table)]);
+    let folder = folder.path();
+    let error = refused(folder, &["fit", "t.csv", "--family", "chow-liu", "--other", "a=3"]);
+    assert!(error.contains("column \"a\" has numbers") && error.contains("--bins a=8"), "{error}");
+    let fit = ["fit", "t.csv", "--family", "chow-liu", "--other", "b=5", "--other", "c=2"];
+    let said = words(&everytree(folder, &fit));
+    assert!(said.contains("column \"b\": all of its 3 labels are told apart"), "{said}");
+    assert!(said.contains("a label \"other\" of its own is part of it"), "{said}");
+}
+
+/// Rows with labels that the model does not know are not among those that agree, and it is said how many they are.
+#[test]
+fn rows_with_unknown_labels_are_said_beside_answers() {
+    let folder = folder(&[("t.csv", &people(200)), ("new.csv", "smoker,cough\nyes,0\nno,1\nperhaps,1\n")]);
+    let folder = folder.path();
+    let fit = ["fit", "t.csv", "--family", "chow-liu", "--columns", "smoker,cough", "--quiet"];
+    text(&everytree(folder, &fit));
+    let query = ["query", "t.everytree", "--given", "smoker!=yes", "--data", "new.csv"];
+    let said = text(&everytree(folder, &query));
+    assert!(said.contains("1 of 3 rows in the data agrees with the evidence"), "{said}");
+    assert!(said.contains("1 row has a value of a given column that the model does not know"), "{said}");
+}
+
 #[test]
 fn a_table_is_not_a_model() {
     let folder = folder(&[("t.csv", &people(30))]);

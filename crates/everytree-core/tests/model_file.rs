@@ -297,9 +297,9 @@ fn stored_rows_are_written_and_read() {
     assert!(Family::Kernel.from_numbers(&states, &shape, numbers.clone()).is_ok());
     // A number of each list, and what may not stand there: rows that do not exist, weights that do not add up.
     let total: usize = states.iter().sum();
-    for (place, bad) in
-        [(0, 0.5), (0, -1.0), (0, 1e9), (0, f64::NAN), (5, 0.0), (10, 1.0), (10, 0.0), (10 + total, 1.0)]
-    {
+    let bad = [(0, 0.5), (0, -1.0), (0, 1e9), (0, f64::NAN), (5, 0.0), (10, 1.0), (10, 0.0)];
+    // Bandwidths so small that products of them are no numbers, too.
+    for (place, bad) in bad.into_iter().chain([(10 + total, 1.0), (10 + total, 5e-324), (10 + total, 0.0)]) {
         let mut changed = numbers.clone();
         changed[place] = bad;
         assert!(Family::Kernel.from_numbers(&states, &shape, changed).is_err(), "{place}: {bad}");

@@ -103,6 +103,7 @@ fn side_by_side(
     let scanned = 1 + usize::from(valid.is_some());
     let opened = call.read.open_all(&sources, scanned)?;
     reporter.notes.extend(opened.notices.iter().map(|notice| spelled(&say(notice), Spelling::Keywords)));
+    let unknown: u64 = opened.unknown.iter().sum();
     let mut datasets = opened.datasets.into_iter();
     let train = match datasets.next() {
         Some(train) => train,
@@ -125,6 +126,7 @@ fn side_by_side(
         "valid_rows": comparison.valid_rows,
         "test_rows": comparison.test_rows,
         "interrupted": comparison.interrupted,
+        "unknown": unknown,
     });
     let Comparison { families, .. } = comparison;
     let models = families.into_iter().map(|line| Model::new(line.model)).collect();

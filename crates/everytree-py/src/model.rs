@@ -333,17 +333,21 @@ impl Model {
         options: &str,
         on_rows: Option<Py<PyAny>>,
         given: Given,
-    ) -> PyResult<[Buffer<'py>; 5]> {
+    ) -> PyResult<([Buffer<'py>; 5], Option<String>)> {
         guarded(|| {
             let (table, call) = (frame(table, "X")?, parsed::<ImputeCall>(options)?);
-            let cells = work_on_rows(py, call.threads, (on_rows, table.rows() as u64), |stop, tell| {
-                let done = AtomicU64::new(0);
-                let on_row = |_: usize| tell(done.fetch_add(1, Ordering::Relaxed) + 1);
-                let imputation = self.model.imputation().method(call.how).probabilities(call.probabilities);
-                let imputation = imputation.unknown(call.unknown).seed(call.seed).stop(stop).on_row(&on_row);
-                let imputation = imputation.evidence(self.evidence(&given)?);
-                Ok(imputation.cells(&table)?.cells)
-            })?;
+            let (cells, unknown) =
+                work_on_rows(py, call.threads, (on_rows, table.rows() as u64), |stop, tell| {
+                    let done = AtomicU64::new(0);
+                    let on_row = |_: usize| tell(done.fetch_add(1, Ordering::Relaxed) + 1);
+                    let imputation =
+                        self.model.imputation().method(call.how).probabilities(call.probabilities);
+                    let imputation =
+                        imputation.unknown(call.unknown).seed(call.seed).stop(stop).on_row(&on_row);
+                    let imputation = imputation.evidence(self.evidence(&given)?);
+                    let found = imputation.cells(&table)?;
+                    Ok((found.cells, found.unknown))
+                })?;
             let whole =
                 |of: &dyn Fn(&ImputedCell) -> i64| wholes(py, &cells.iter().map(of).collect::<Vec<_>>());
             let unsure = Estimate { value: f64::NAN, standard_error: f64::NAN };
@@ -353,13 +357,14 @@ impl Model {
                     &cells.iter().map(|cell| of(cell.probability.unwrap_or(unsure))).collect::<Vec<_>>(),
                 )
             };
-            Ok([
+            let buffers = [
                 whole(&|cell| cell.row as i64)?,
                 whole(&|cell| cell.variable as i64)?,
                 whole(&|cell| cell.state as i64)?,
                 real(&|estimate| estimate.value)?,
                 real(&|estimate| estimate.standard_error)?,
-            ])
+            ];
+            Ok((buffers, said_of_unknown(unknown)))
         })
     }
 

@@ -55,6 +55,16 @@ def test_missing_cells_and_columns_left_out():
     assert np.isfinite(found.families[0]["valid"])
 
 
+def test_unknown_labels_are_counted():
+    test = survey(50, 8)
+    test.loc[:4, "job"] = "astronaut"
+    with pytest.warns(UserWarning, match="5 labels were not seen in training"):
+        found = everytree.compare(survey(300, 7), test=test, families=["chow-liu"])
+    assert np.isfinite(found.families[0]["test"])
+    with pytest.raises(ValueError, match="astronaut"):
+        everytree.compare(survey(300, 7), test=test, families=["chow-liu"], unknown="error")
+
+
 def test_what_is_wrong():
     table = survey(100, 6)
     with pytest.raises(ValueError, match="oak"):

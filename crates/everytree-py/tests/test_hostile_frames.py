@@ -61,6 +61,21 @@ def test_damaged_columns_are_refused(name, wrap):
         everytree.MixtureOfAllTrees(epochs=1).fit(table)
 
 
+@pytest.mark.parametrize("name", BAD)
+def test_damaged_columns_of_pandas_are_refused(name):
+    # Where pandas keeps Arrow's arrays, which it does with texts by default from version 3 on.
+    frame = beside(BAD[name]()).to_pandas(types_mapper=pandas.ArrowDtype)
+    with pytest.raises(ValueError, match='column "a" is damaged'):
+        everytree.ChowLiuTree().fit(frame)
+    good = {"b": ["x", "y"] * 20, "c": ["u", "v"] * 20}
+    damaged = BAD[name]()
+    for y in (frame["a"], damaged):
+        with pytest.raises(ValueError, match='column "y" is damaged'):
+            everytree.Classifier(epochs=1).fit(good, y)
+        with pytest.raises(ValueError, match='column "sample_weight" is damaged'):
+            everytree.ChowLiuTree().fit(good, sample_weight=y)
+
+
 def test_damaged_columns_are_refused_when_scoring():
     model = everytree.MixtureOfAllTrees(epochs=1).fit(pa.table({"a": ["a", "b"] * 10, "b": ["x", "y"] * 10}))
     with pytest.raises(ValueError, match='column "a" is damaged'):

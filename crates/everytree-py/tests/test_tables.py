@@ -104,6 +104,11 @@ def test_unknown_labels_are_missing_with_a_warning_that_counts(model):
     assert np.allclose(scores, model.score_samples(table.assign(smoker=None)))
     with pytest.raises(ValueError, match='unknown value "perhaps"'):
         model.score_samples(table, unknown="error")
+    gaps = people(20).assign(smoker="perhaps")
+    gaps.loc[0, "smoker"] = None
+    with pytest.warns(UserWarning, match="19 labels were not seen in training"):
+        filled = model.impute(gaps)
+    assert filled["smoker"][0] in ("yes", "no") and filled["smoker"][1] == "perhaps"
     # A job that nobody has seen is one of the others.
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -137,6 +137,9 @@ pub enum Problem {
         /// The most there may be.
         limit: u64,
     },
+    /// A model, or a checkpoint.
+    #[error("this is a model or a checkpoint, not a table; `everytree inspect` shows a model")]
+    Model,
     /// A pipe.
     #[error("this is not an ordinary file; it is read twice here, so write it to a file first")]
     Pipe,

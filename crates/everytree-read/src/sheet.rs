@@ -9,6 +9,7 @@ use crate::selection::Selection;
 #[cfg(feature = "csv")]
 use crate::text::Text;
 use everytree_core::data::Cell;
+use everytree_core::file::{ENOUGH, is_ours};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -125,20 +126,23 @@ impl Sheet {
         let mut magic = Vec::new();
         let seekable = file.stream_position().is_ok();
         if seekable {
-            (&mut file).take(6).read_to_end(&mut magic)?;
+            (&mut file).take(ENOUGH as u64).read_to_end(&mut magic)?;
             file.seek(SeekFrom::Start(0))?;
+        }
+        if is_ours(&magic) {
+            return Err(Problem::Model);
         }
         match &magic[..] {
             #[cfg(feature = "parquet")]
             [b'P', b'A', b'R', b'1', ..] => Ok(Box::new(Columnar::parquet(file)?)),
             #[cfg(feature = "parquet")]
-            b"ARROW1" => Ok(Box::new(Columnar::arrow(file)?)),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Ok(Box::new(Columnar::arrow(file)?)),
             #[cfg(feature = "parquet")]
             [0xff, 0xff, 0xff, 0xff, ..] => Ok(Box::new(Columnar::arrow_stream(file)?)),
             #[cfg(not(feature = "parquet"))]
-            [b'P', b'A', b'R', b'1', ..] | b"ARROW1" | [0xff, 0xff, 0xff, 0xff, ..] => {
-                Err(Problem::NotInThisBuild { feature: "parquet" })
-            }
+            [b'P', b'A', b'R', b'1', ..]
+            | [b'A', b'R', b'R', b'O', b'W', b'1', ..]
+            | [0xff, 0xff, 0xff, 0xff, ..] => Err(Problem::NotInThisBuild { feature: "parquet" }),
             #[cfg(feature = "csv")]
             [0x1f, 0x8b, ..] => {
                 *compressed = true;

@@ -7,7 +7,7 @@ use crate::memory::Work;
 use crate::score::scores_as_read;
 use crate::{Dataset, ErrorCode, Model, Result, Unknown};
 use everytree_core::file::Checkpoint;
-use everytree_core::learn::Epoch;
+use everytree_core::learn::{Epoch, Hurry};
 use everytree_core::model::{Family, Preset, Trees};
 use std::time::{Duration, Instant};
 
@@ -362,7 +362,7 @@ impl Compare {
         for (place, family) in families.iter().enumerate() {
             let left = self.time.saturating_sub(begin.elapsed());
             let share = left / (families.len() - place) as u32;
-            match self.one(family, share, &rows, observer) {
+            match self.one(family, share, &rows, comparison.families.is_empty(), observer) {
                 Ok(line) => {
                     observer.compared(&line, false);
                     comparison.families.push(line);
@@ -400,12 +400,13 @@ impl Compare {
         fit.valid(rows.valid.clone()).without_edges()
     }
 
-    /// Fits one family, or says why not.
+    /// Fits one family, or says why not; whatever the only one came to is kept.
     fn one(
         &self,
         family: &str,
         time: Duration,
         rows: &Rows,
+        is_only: bool,
         observer: &mut dyn CompareObserver,
     ) -> Result<ComparedFamily, String> {
         const NO_TIME: &str = "there was no time left";
@@ -421,7 +422,7 @@ impl Compare {
             return Err(NO_TIME.to_owned());
         }
         observer.family(family);
-        match line(family, &fit.timeout(time), rows, observer) {
+        match line(family, &fit.timeout(time), rows, is_only, observer) {
             Ok(Some(line)) => Ok(line),
             Ok(None) => Err(NO_TIME.to_owned()),
             // What the others came to is not lost.
@@ -451,7 +452,7 @@ impl Compare {
             if let Some(checkpoint) = before.unfinished.take() {
                 fit = fit.resume(*checkpoint);
             }
-            if let Ok(Some(mut longer)) = line(&before.family, &fit, rows, observer)
+            if let Ok(Some(mut longer)) = line(&before.family, &fit, rows, false, observer)
                 && longer.valid_ll >= before.valid_ll
             {
                 longer.seconds += before.seconds;
@@ -477,11 +478,13 @@ fn everyone() -> Vec<String> {
     presets.into_iter().map(|(_, preset)| preset.name.to_owned()).collect()
 }
 
-/// Fits one family; nothing if there was no time for a first validation, or for the rows that families are compared on.
+/// Fits one family; nothing if there was no time for a first validation, or for the rows that families are compared on; or for
+/// learning, unless it is the only one.
 fn line(
     family: &str,
     fit: &Fit,
     rows: &Rows,
+    is_only: bool,
     observer: &mut dyn CompareObserver,
 ) -> Result<Option<ComparedFamily>> {
     let fitted = match fit.run_with(&rows.train, observer) {
@@ -500,7 +503,7 @@ fn line(
         _ => HowEnded::Done,
     };
     // What nothing was learned of is no comparison.
-    if ended != HowEnded::Done && report.epochs == 0 && report.trials.is_empty() {
+    if !is_only && ended != HowEnded::Done && report.epochs == 0 && report.trials.is_empty() {
         return Ok(None);
     }
     let compared = rows.test.as_ref().unwrap_or(&rows.valid);
@@ -530,13 +533,16 @@ fn scored(
     observer: &mut dyn CompareObserver,
 ) -> Result<Option<(Vec<f64>, f64)>> {
     model.check_memory(Work::Score)?;
+    // Whoever asks for an end waits a moment for what was learned.
+    let stop = || observer.stop();
+    let hurry = Hurry::new(&stop);
     if !data.is_complete() {
         let begin = Instant::now();
         let inference = model.inference_for(Work::Score)?;
         let rows: Vec<usize> = (0..data.rows()).collect();
         let mut log_p = Vec::with_capacity(rows.len());
         for some in rows.chunks(PORTION) {
-            if observer.stop() {
+            if hurry.asked() {
                 return Ok(None);
             }
             log_p.extend(scores_as_read(model, &inference, data, some)?.iter().map(|score| score.value));
@@ -551,7 +557,7 @@ fn scored(
         let mut found = Vec::with_capacity(all.len());
         for some in all.chunks(PORTION) {
             // Rows that are left out would make another comparison.
-            if observer.stop() && log_p.is_empty() {
+            if log_p.is_empty() && hurry.asked() {
                 return Ok(None);
             }
             found.extend(inference.log_p(&data.table().select(some.iter().copied()))?);

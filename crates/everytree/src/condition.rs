@@ -283,6 +283,12 @@ impl Condition {
             return Err(problem(no_operator(schema, &name, rest)));
         };
         let Some(place) = schema.position(&name) else {
+            if let Some(turned) = turned(schema, &name, operator, value) {
+                return Err(problem(format!("the column comes first: {turned}")));
+            }
+            if let Some(said) = not_in(schema, &name, operator, value) {
+                return Err(problem(format!("\"not in\" is written !=, as in {said}")));
+            }
             let known = schema.variables.iter().map(|variable| variable.name.clone()).collect();
             return Err(Kind::UnknownColumn { column: name, known }.into());
         };
@@ -297,6 +303,12 @@ impl Condition {
                 .or_else(plain)
                 .ok_or_else(|| problem(format!("{text:?} is not a number")))
         };
+        if let Some((low, high)) = value.split_once("..").filter(|_| operator == Operator::Is)
+            && !variable.labels().iter().any(|label| label == value)
+            && [low, high].iter().all(|end| end.trim().is_empty() || number(end).is_ok())
+        {
+            return Err(problem(format!("a range follows \"in\": {name} in {value}")));
+        }
         let condition = match operator {
             Operator::Is => Self::In(values(variable, &schema.missing, value).map_err(&problem)?),
             Operator::IsNot => Self::NotIn(values(variable, &schema.missing, value).map_err(&problem)?),
@@ -394,12 +406,47 @@ fn column<'a>(schema: &Schema, text: &'a str) -> Result<(String, &'a str), Strin
     Ok((trimmed[..place].trim_end().to_owned(), &trimmed[place..]))
 }
 
+/// What follows a word, however it is written.
+fn word<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let text = text.trim_start();
+    let begin = text.get(..word.len())?;
+    begin.eq_ignore_ascii_case(word).then(|| &text[word.len()..])
+}
+
+/// `vote not in {Y}`, as it is to be written.
+fn not_in(schema: &Schema, name: &str, operator: Operator, value: &str) -> Option<String> {
+    let column = name.get(..name.len().checked_sub(" not".len())?)?;
+    let is_not = operator == Operator::In && word(&name[column.len()..], "not").is_some();
+    let list = value.trim().trim_matches(['{', '}']).trim();
+    let place = schema.position(column.trim_end()).filter(|_| is_not)?;
+    Some(format!("{}!={list}", schema.variables[place].name))
+}
+
+/// `30<age`, as it is to be written.
+fn turned(schema: &Schema, number: &str, operator: Operator, column: &str) -> Option<String> {
+    let sign = match operator {
+        Operator::Above => "<",
+        Operator::AtLeast => "<=",
+        Operator::Below => ">",
+        Operator::AtMost => ">=",
+        _ => return None,
+    };
+    number.parse::<f64>().ok()?;
+    schema.position(column).map(|_| format!("{column}{sign}{number}"))
+}
+
 /// What is said where there is no operator.
 fn no_operator(schema: &Schema, name: &str, rest: &str) -> String {
     let said = if rest.trim().is_empty() { name.to_owned() } else { format!("{name}{rest}") };
     let begins =
         schema.variables.iter().map(|variable| &variable.name).filter(|name| said.starts_with(*name));
     let hint = match begins.max_by_key(|name| name.len()) {
+        Some(name) if word(&said[name.len()..], "in ").is_some() => {
+            return format!(
+                "\"in\" is written in small letters: {name} in {}",
+                said[name.len() + 3..].trim_start()
+            );
+        }
         Some(name) => format!(
             ": {name}=VALUE, {name}!=VALUE, {name} in {{VALUE, VALUE}}, {name} in A..B, {name}>NUMBER"
         ),

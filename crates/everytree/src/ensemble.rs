@@ -5,7 +5,9 @@ use crate::{Dataset, Error, Model, Result};
 use everytree_core::data::Schema;
 use everytree_core::file::{ModelFile, Provenance};
 use everytree_core::learn::Stacking;
+use everytree_core::memory;
 use everytree_core::model::{self, MAX_MEMBERS};
+use std::path::Path;
 
 /// A member of a model, in figures.
 ///
@@ -91,6 +93,7 @@ impl Model {
             return Err(Error::option("weights", weight, "must be positive"));
         }
         models.iter().try_for_each(|model| same(first.schema(), model.schema()))?;
+        room_for(models.iter().map(bytes_of).sum())?;
         let (mut members, mut log_weights) = (Vec::new(), Vec::new());
         let (mut posteriors, mut provenances) = (Vec::new(), Vec::new());
         for (model, weight) in models.iter().zip(weights) {
@@ -117,6 +120,25 @@ impl Model {
             edge_posteriors: posteriors,
         }
         .into())
+    }
+
+    /// The models of these files, to be averaged, if there is room for all of them and for what they come to.
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit, Model};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("tree.everytree");
+    /// Fit::new().family("chow-liu").run(&data)?.save(&path)?;
+    /// assert_eq!(Model::load_all(&[&path, &path])?.len(), 2);
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn load_all<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<Self>> {
+        // A file that cannot be looked at is told of where it is read.
+        let length = |path: &P| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        room_for(paths.iter().map(length).fold(0, u64::saturating_add))?;
+        paths.iter().map(Model::load).collect()
     }
 
     /// The same with the weights that make the rows of a dataset most probable together (stacking): rows that the models have not
@@ -146,6 +168,17 @@ impl Model {
         let weights: Vec<f64> = kept.iter().map(|&model| found.weights[model]).collect();
         Self::ensemble(&some, &weights)
     }
+}
+
+/// Is there room for models of so many bytes, and for the copy of them that becomes an ensemble?
+fn room_for(bytes: u64) -> Result<()> {
+    let fits = memory::check("an ensemble of these models", bytes.saturating_mul(2));
+    Ok(fits.map_err(|error| Kind::Memory(error, ""))?)
+}
+
+/// What the lists of a model take.
+fn bytes_of(model: &Model) -> u64 {
+    8 * model.parameters() as u64
 }
 
 /// Are these the same columns, in the same order, with the same labels?

@@ -82,6 +82,10 @@ pub struct Evidence<'m> {
     schema: &'m Schema,
     likelihoods: infer::Evidence,
     given: Vec<bool>,
+    /// What is said of a column, but for values that it does not have.
+    said: Vec<Option<Vec<f64>>>,
+    /// States that a column is said not to have.
+    excluded: Vec<Vec<usize>>,
     /// Ranges of numbers: several of one column are their intersection.
     ranges: Vec<Option<Range>>,
 }
@@ -91,7 +95,8 @@ impl<'m> Evidence<'m> {
     pub(crate) fn none(schema: &'m Schema) -> Self {
         let likelihoods = infer::Evidence::none(&schema.states());
         let columns = schema.variables.len();
-        Self { schema, likelihoods, given: vec![false; columns], ranges: vec![None; columns] }
+        let (said, excluded) = (vec![None; columns], vec![Vec::new(); columns]);
+        Self { schema, likelihoods, given: vec![false; columns], said, excluded, ranges: vec![None; columns] }
     }
 
     /// A column has this value.
@@ -123,7 +128,7 @@ impl<'m> Evidence<'m> {
 
     /// What was seen speaks for the values of a column in these proportions; values that are not named have none.
     pub fn given_likelihoods<'a>(
-        mut self,
+        self,
         column: &str,
         likelihoods: impl IntoIterator<Item = (&'a str, f64)>,
     ) -> Result<Self> {
@@ -133,11 +138,11 @@ impl<'m> Evidence<'m> {
             list[state_of(self.schema, variable, Some(value))?] = likelihood;
         }
         self.once(variable)?;
-        self.likelihoods.soft(variable, &list)?;
-        Ok(self)
+        self.say(variable, list)
     }
 
-    /// What is known of a column, whatever it is. Ranges of one column are cut with each other.
+    /// What is known of a column, whatever it is. Ranges of one column are cut with each other; values that it does not have are
+    /// left out of whatever else is said of it.
     ///
     /// ```
     /// # use everytree::{Dataset, Fit};
@@ -166,12 +171,11 @@ impl<'m> Evidence<'m> {
                     [None] => Vec::new(),
                     values => states_of(values)?,
                 };
-                let observed = self.schema.variables[variable].states.len();
-                let others: Vec<usize> = (0..observed).filter(|state| !not.contains(state)).collect();
-                if others.is_empty() {
-                    return Err(unknown(self.schema, variable, "any other value"));
-                }
-                self.one_of(variable, &others)
+                let known = &self.schema.variables[variable];
+                // Whatever has another value has a value.
+                let missing = known.states.len()..known.len();
+                self.excluded[variable].extend(not.into_iter().chain(missing));
+                self.narrow(variable)
             }
             Condition::Range(range) => {
                 let range = match self.ranges[variable] {
@@ -182,9 +186,8 @@ impl<'m> Evidence<'m> {
                     }
                 };
                 self.ranges[variable] = Some(range);
-                self.likelihoods.forget(variable);
-                self.likelihoods.soft(variable, &range.likelihoods(&self.schema.variables[variable])?)?;
-                Ok(self)
+                let list = range.likelihoods(&self.schema.variables[variable])?;
+                self.say(variable, list)
             }
             Condition::Likelihoods(values) => {
                 // Only their proportions matter; the largest as 1, so that the evidence has a probability.
@@ -213,14 +216,35 @@ impl<'m> Evidence<'m> {
         self.given_that(&column, condition)
     }
 
-    fn one_of(mut self, variable: usize, states: &[usize]) -> Result<Self> {
+    fn one_of(self, variable: usize, states: &[usize]) -> Result<Self> {
         self.once(variable)?;
-        self.likelihoods.set(variable, states)?;
+        let mut list = vec![0.0; self.schema.variables[variable].len()];
+        states.iter().for_each(|&state| list[state] = 1.0);
+        self.say(variable, list)
+    }
+
+    fn say(mut self, variable: usize, list: Vec<f64>) -> Result<Self> {
+        self.said[variable] = Some(list);
+        self.narrow(variable)
+    }
+
+    /// What is said of a column, less the values that it does not have.
+    fn narrow(mut self, variable: usize) -> Result<Self> {
+        let states = self.schema.variables[variable].len();
+        let mut list = self.said[variable].clone().unwrap_or_else(|| vec![1.0; states]);
+        let before = list.iter().any(|&likelihood| likelihood > 0.0);
+        self.excluded[variable].iter().for_each(|&state| list[state] = 0.0);
+        if before && list.iter().all(|&likelihood| likelihood == 0.0) {
+            return Err(unknown(self.schema, variable, "any other value"));
+        }
+        self.given[variable] = true;
+        self.likelihoods.forget(variable);
+        self.likelihoods.soft(variable, &list)?;
         Ok(self)
     }
 
-    fn once(&mut self, variable: usize) -> Result<()> {
-        if std::mem::replace(&mut self.given[variable], true) {
+    fn once(&self, variable: usize) -> Result<()> {
+        if self.said[variable].is_some() {
             return Err(Kind::GivenTwice { column: self.schema.variables[variable].name.clone() }.into());
         }
         Ok(())

@@ -48,6 +48,8 @@ pub enum Work {
     Impute,
     /// A search for the most probable rows.
     Search,
+    /// Figures of the model, from rows that are drawn and scored.
+    Measure,
 }
 
 impl Model {
@@ -75,6 +77,7 @@ impl Model {
                 Work::Score => footprint.scoring,
                 Work::Impute => footprint.imputing,
                 Work::Search => footprint.searching,
+                Work::Measure => footprint.answers.saturating_add(footprint.scoring),
             };
             let shared = match work {
                 Work::Score => footprint.shared_scoring,
@@ -97,6 +100,7 @@ impl Model {
             Work::Score => "scores by this model",
             Work::Impute => "imputation by this model",
             Work::Search => "a search in this model",
+            Work::Measure => "figures of this model",
         };
         let fits = memory::check(what, self.memory_needed(work));
         Ok(fits.map_err(|error| Kind::Memory(error, REMEDY))?)

@@ -3,6 +3,7 @@
 use crate::error::Kind;
 use crate::evidence::{Evidence, column};
 use crate::impute::Imputation;
+use crate::memory::Work;
 use crate::most_probable::MostProbable;
 use crate::query::Query;
 use crate::sample::Sample;
@@ -354,7 +355,7 @@ impl Figures<'_> {
 
     /// The entropy, in nats.
     pub fn entropy(&self) -> Result<Estimate> {
-        Ok(self.model.inference()?.entropy(self.effort.of(&[])?)?)
+        Ok(self.model.inference_for(Work::Measure)?.entropy(self.effort.of(&[])?)?)
     }
 
     /// The mutual information of two columns, in nats.
@@ -373,8 +374,8 @@ impl Figures<'_> {
     pub fn divergence(&self, other: &Model) -> Result<Estimate> {
         let places = same_columns(self.model.schema(), other.schema())?;
         let translate = |row: &[u16]| -> Vec<u16> { places.iter().map(|&place| row[place]).collect() };
-        let inference = self.model.inference()?;
-        Ok(inference.divergence(&other.inference()?, &translate, self.effort.of(&[])?)?)
+        let inference = self.model.inference_for(Work::Measure)?;
+        Ok(inference.divergence(&other.inference_for(Work::Score)?, &translate, self.effort.of(&[])?)?)
     }
 
     /// The probability of evidence.

@@ -223,13 +223,14 @@ impl<'m> Query<'m> {
         let given: Vec<usize> = (0..schema.variables.len()).filter(|&v| known.is_given(v)).collect();
         let mut seen: Vec<Vec<f64>> =
             schema.variables.iter().map(|variable| vec![0.0; variable.len()]).collect();
-        let (mut rows, mut of) = (0.0, 0);
+        let (mut rows, mut of, mut unknown) = (0.0, 0, 0);
         table.for_each_row(&cut.schema, read, rules, &mut |row| {
             of += 1;
+            unknown += u64::from(row.unknown.iter().any(|v| given.contains(v)));
             let state = |v: usize| cut.state(v, usize::from(row.codes[v]));
             let likelihood = |&v: &usize| match (row.unobserved.contains(&v), state(v)) {
                 (true, _) => 0.0,
-                (false, (_, Some(inside))) => f64::from(u8::from(inside)),
+                (false, (state, Some(inside))) => f64::from(u8::from(inside && known.of(v)[state] > 0.0)),
                 (false, (state, None)) => known.of(v)[state],
             };
             let weight: f64 = given.iter().map(likelihood).product();
@@ -247,7 +248,7 @@ impl<'m> Query<'m> {
             let all: f64 = seen[variable][..among].iter().sum();
             value.observed = Some(seen[variable][state] / all).filter(|share| share.is_finite());
         }
-        answer.matching = Some(Matching { rows, of });
+        answer.matching = Some(Matching { rows, of, unknown });
         Ok(())
     }
 }
@@ -429,6 +430,8 @@ pub struct Matching {
     pub rows: f64,
     /// Rows of the table.
     pub of: u64,
+    /// Rows with a value of a given column that the model does not know: they are not counted.
+    pub unknown: u64,
 }
 
 /// The edges of the tree, given the evidence.
@@ -500,13 +503,21 @@ impl fmt::Display for Answer {
             writeln!(f, "{}", text.trim_end())?;
         }
         writeln!(f, "\n{}", self.how())?;
-        if let Some(Matching { rows, of }) = self.matching {
+        if let Some(Matching { rows, of, unknown }) = self.matching {
             let rows = match rows.fract() == 0.0 {
                 true => count(rows as usize),
                 false => format!("about {rows:.1}"),
             };
             let agree = if rows == "1" { "agrees" } else { "agree" };
             writeln!(f, "{rows} of {} in the data {agree} with the evidence", plural(of as usize, "row"))?;
+            if unknown > 0 {
+                let (rows, have) =
+                    (plural(unknown as usize, "row"), if unknown == 1 { "has" } else { "have" });
+                writeln!(
+                    f,
+                    "{rows} {have} a value of a given column that the model does not know: not counted"
+                )?;
+            }
         }
         if let Some(edges) = &self.edges {
             write!(f, "\n{edges}")?;

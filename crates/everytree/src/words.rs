@@ -37,10 +37,17 @@ pub fn say(notice: &Notice) -> String {
             };
             format!("{columns}: {example:?} is read as the number {read_as}")
         }
-        Notice::Other { column, kept, others, or_more, cells } => {
-            let or_more = if *or_more { " or more" } else { "" };
+        Notice::NoOther { column, labels } => {
             format!(
-                "column {column:?}: the most frequent {}; {}{or_more}, in {}, {} one state, \"other\"",
+                "column {column:?}: all of its {} are told apart; there is no \"other\"",
+                plural(*labels, "label")
+            )
+        }
+        Notice::Other { column, kept, others, or_more, cells, named_so } => {
+            let or_more = if *or_more { " or more" } else { "" };
+            let named_so = if *named_so { "; a label \"other\" of its own is part of it" } else { "" };
+            format!(
+                "column {column:?}: the most frequent {}; {}{or_more}, in {}, {} one state, \"other\"{named_so}",
                 plural(*kept, "label"),
                 plural(*others, "other"),
                 plural(*cells, "cell"),

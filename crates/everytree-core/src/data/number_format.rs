@@ -203,6 +203,12 @@ impl NumberFormat {
             .or_else(|| number(text))
     }
 
+    /// The number of a cell of a later table: signs before and after it may be left out, and plain numbers are read too.
+    pub fn parse_cell(&self, text: &str) -> Option<f64> {
+        let bare = || Self { before: None, after: None, ..*self };
+        self.parse(text).or_else(|| bare().parse(text)).or_else(|| number(text))
+    }
+
     /// A number in this format, without groups.
     pub fn write(&self, value: f64) -> String {
         let plain = value.to_string();
@@ -257,6 +263,11 @@ mod tests {
             ("7", 7.0),
         ] {
             assert_eq!(format.parse_loosely(text), Some(value), "{text}");
+        }
+        for (text, value) in
+            [("39.938,3 €", 39938.3), ("1234,5", 1234.5), ("1.234,5", 1234.5), ("10.5", 10.5)]
+        {
+            assert_eq!(format.parse_cell(text), Some(value), "{text}");
         }
     }
 

@@ -160,6 +160,16 @@ pub enum ScanError {
         /// The offending value.
         value: String,
     },
+    /// The most frequent labels of something that has none.
+    #[error(
+        "column {column:?} has {what}, of which all are told apart; `other` is for labels; `bins = {column}=8` cuts numbers into bins"
+    )]
+    NotLabels {
+        /// The column.
+        column: String,
+        /// What it has.
+        what: &'static str,
+    },
     /// An option for a column that is not there.
     #[error("`{option}`: there is no column {column:?}{}; the columns are {}", did_you_mean(column, known), known.join(", "))]
     NoSuchColumn {
@@ -232,6 +242,15 @@ pub enum Notice {
         or_more: bool,
         /// Cells that have one of those.
         cells: usize,
+        /// Is one of them "other"?
+        named_so: bool,
+    },
+    /// A column in which there is nothing to make one state of.
+    NoOther {
+        /// The column.
+        column: String,
+        /// How many labels it has.
+        labels: usize,
     },
     /// Columns that are not in the model, because it was said so.
     LeftOut {
@@ -337,6 +356,20 @@ impl Scan {
                 with_missing += 1;
             }
             let states = self.states(column, &name, &format, &mut notices)?;
+            if self.settings.others.contains_key(&name) {
+                let what = match &states {
+                    States::Integers(_) | States::Reals(_) | States::Bins(_) => Some("numbers"),
+                    States::Booleans(_) => Some("two values"),
+                    States::Texts(labels) => {
+                        notices.push(Notice::NoOther { column: name.clone(), labels: labels.len() });
+                        None
+                    }
+                    States::Others(_) => None,
+                };
+                if let Some(what) = what {
+                    return Err(ScanError::NotLabels { column: name, what });
+                }
+            }
             let missing = column.missing > 0 && self.settings.missing_cells == MissingCells::State;
             if states.is_empty() && !missing {
                 return Err(ScanError::NeverObserved { column: name });
@@ -501,6 +534,7 @@ impl Scan {
                 let mut by_count = labels.clone();
                 by_count.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
                 // A label of that name is one of the others.
+                let named_so = by_count.iter().any(|(text, _)| *text == OTHER);
                 by_count.retain(|(text, _)| *text != OTHER);
                 let kept: Vec<(&str, usize)> = by_count.into_iter().take(kept).collect();
                 let counted: usize = kept.iter().map(|(_, count)| count).sum();
@@ -510,6 +544,7 @@ impl Scan {
                     others: labels.len() - kept.len(),
                     or_more: column.overflow,
                     cells: column.observed - counted,
+                    named_so,
                 });
                 let mut texts: Vec<String> = kept.into_iter().map(|(text, _)| text.to_owned()).collect();
                 texts.sort();

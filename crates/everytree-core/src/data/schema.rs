@@ -215,7 +215,7 @@ impl Variable {
     /// What may help where a value is not known: a number among numbers that are labels.
     pub fn hint_about(&self, value: &str) -> String {
         let numbers = matches!(self.states, States::Integers(_) | States::Reals(_));
-        match numbers && self.format.parse(value).or_else(|| number(value)).is_some() {
+        match numbers && self.format.parse_cell(value).is_some() {
             true => format!(
                 "; its numbers are labels: fit with `bins = {}=8` to know all numbers, or say `unknown = unobserved`",
                 self.name
@@ -445,7 +445,7 @@ impl<'a> Encoder<'a> {
         let number = || match cell {
             Cell::Missing => None,
             // Whoever asks may write a plain number all the same.
-            Cell::Field(text) | Cell::Text(text) => format.parse(text).or_else(|| number(text)),
+            Cell::Field(text) | Cell::Text(text) => format.parse_cell(text),
             Cell::Integer(value) => Some(value as f64),
             Cell::Real(value) => Some(value),
             Cell::Boolean(value) => Some(f64::from(u8::from(value))),

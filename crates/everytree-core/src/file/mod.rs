@@ -13,6 +13,7 @@ mod unpack;
 pub use atomic::{write_atomically, write_through};
 pub use checkpoint::Checkpoint;
 pub use model::{EdgePosteriors, Evaluated, FORMAT, ModelFile, Provenance, Results, TableFacts};
+pub use unpack::{ENOUGH, is_ours};
 
 use crate::memory::TooMuchMemory;
 use crate::model::MAX_MEMBERS;

@@ -188,6 +188,20 @@ fn is_table(bytes: &[u8]) -> bool {
     text || begins(b"PAR1") || begins(b"ARROW1") || begins(&[0x1f, 0x8b])
 }
 
+/// So many bytes tell whether a file is a model or a checkpoint.
+pub const ENOUGH: usize = 64;
+
+/// Are these the first bytes of a model, or of a checkpoint?
+///
+/// ```
+/// assert!(!everytree_core::file::is_ours(b"smoker,cough\nyes,no\n"));
+/// ```
+pub fn is_ours(bytes: &[u8]) -> bool {
+    let Some((length, header)) = bytes.split_at_checked(LENGTH) else { return false };
+    let key = format!("\"{KEY}\"");
+    header_length(length).is_ok() && header.windows(key.len()).any(|some| some == key.as_bytes())
+}
+
 /// How long the header is, from the first bytes of a file.
 fn header_length(bytes: &[u8]) -> Result<u64, ContentError> {
     if is_table(bytes) {

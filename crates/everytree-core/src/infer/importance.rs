@@ -1,7 +1,7 @@
 //! Trees drawn at random, weighted by how well they explain the evidence.
 
 use super::InferError;
-use super::estimate::Sums;
+use super::estimate::{Estimate, Sums};
 use super::evidence::Evidence;
 use super::measure::{Functions, Measure, Space, Values};
 use super::messages::Messages;
@@ -86,7 +86,8 @@ pub fn weighted_trees<D: Density + ?Sized>(
     Ok(chunks.into_iter().flatten().collect())
 }
 
-/// The logarithm of the probability of the evidence from so many trees that lean towards it: unbiased before the logarithm.
+/// The logarithm of the probability of the evidence from so many trees that lean towards it. The mean weight is unbiased, its
+/// logarithm low by half of its variance, which is put back as far as it can be believed.
 pub(crate) fn log_mean_weight<D: Density + ?Sized>(
     density: &D,
     evidence: &Evidence,
@@ -95,5 +96,6 @@ pub(crate) fn log_mean_weight<D: Density + ?Sized>(
 ) -> Result<f64, InferError> {
     let proposal = Proposal::tilted(density, evidence)?;
     let sums = draw(density, evidence, &proposal, Measure::Nothing.into(), (seed, "trees"), 0..trees);
-    Ok(sums.log_mean_weight().value)
+    let Estimate { value, standard_error } = sums.log_mean_weight();
+    Ok(value + standard_error.min(1.0).powi(2) / 2.0)
 }

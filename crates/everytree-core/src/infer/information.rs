@@ -23,6 +23,8 @@ use rayon::prelude::*;
 
 /// Rows or trees at first.
 const FIRST: usize = 1024;
+/// Cells of random rows that are held at once.
+const CELLS: usize = 2_000_000;
 /// Trees of one stream of random numbers.
 const CHUNK: usize = 32;
 
@@ -101,6 +103,8 @@ impl Inference<'_> {
         let mut round = 0;
         loop {
             let more = if values.is_empty() { FIRST } else { values.len() };
+            // Rows are held until they are scored.
+            let more = more.min((CELLS / self.columns.len()).max(FIRST));
             let more = more.min(effort.trees.saturating_sub(values.len())).max(1);
             let sampling = Sampling { seed: seed_of(effort.seed, round), operations: effort.operations };
             let (rows, _) = self.sample(&nothing, more, sampling)?;

@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// Weights and probabilities of a file add up to 1 as nearly as this.
 const ROUNDING: f64 = 1e-10;
+/// Learning begins at a thousandth; products of much less over many columns are no numbers.
+const LEAST_BANDWIDTH: f64 = 1e-6;
 /// Bandwidths at most.
 const MAX_BANDWIDTHS: usize = 64;
 /// Rows of a kernel at random, if nothing else is said.
@@ -329,7 +331,7 @@ impl FamilyModel for Kernel {
         }
         let (widths, logs): (Vec<f64>, Vec<f64>) =
             (0..bandwidths).map(|b| (rest[2 * b], rest[2 * b + 1])).unzip();
-        if let Some(&value) = widths.iter().find(|width| !(**width > 0.0 && **width < 1.0)) {
+        if let Some(&value) = widths.iter().find(|width| !(**width >= LEAST_BANDWIDTH && **width < 1.0)) {
             return Err(ModelError::Probability { what: "a bandwidth".to_owned(), value });
         }
         let shares: Vec<f64> = logs.iter().map(|log| log.exp()).collect();

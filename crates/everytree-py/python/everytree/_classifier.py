@@ -255,6 +255,7 @@ class Classifier(MixtureOfAllTreesClassifier):
 
 
 def _labels(y: Any, rows: int) -> np.ndarray:
+    _frames.check_arrow("y", y)
     if type(y).__module__.startswith("pyarrow"):
         y = y.to_pylist()
     labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)

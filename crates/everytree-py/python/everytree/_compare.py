@@ -108,6 +108,7 @@ def compare(
     drop: Any = None,
     id: Any = None,
     other: Any = None,
+    unknown: str = "unobserved",
 ) -> Comparison:
     """Fits several families to one table, within a time, and lays them side by side.
 
@@ -129,6 +130,9 @@ def compare(
         Seconds for all fits together.
     verbose : bool, default False
         Print what each family came to as soon as it is known.
+    unknown : "unobserved", "error" or "other"
+        What becomes of values of ``test`` that training does not have: cells that were not observed, with a warning that
+        counts them; an error; or the state of all labels that are not told apart.
     max_states, bins, missing, na, columns, drop, id, other, random_state, threads
         As for :class:`DensityEstimator`.
 
@@ -165,7 +169,7 @@ def compare(
         "time": min(seconds, 1e9),
         "seed": seed(random_state),
         "holdout": number("holdout", holdout),
-        "read": reader._call(made)["read"],
+        "read": {**reader._call(made)["read"], "unknown": unknown},
         "threads": count("threads", threads),
     }
 
@@ -181,6 +185,9 @@ def compare(
     for line, model in zip(about["families"], models):
         estimators[line["family"]] = MixtureOfAllTrees()
         estimators[line["family"]]._take(model, made)
+    if about["unknown"]:
+        labels = "1 label was" if about["unknown"] == 1 else f"{about['unknown']} labels were"
+        warnings.warn(f'{labels} not seen in training: taken for missing (unknown="error" refuses them)', stacklevel=2)
     if about["interrupted"]:
         warnings.warn("interrupted: of families that are not done, the best so far is kept", stacklevel=2)
     return Comparison(about, estimators, notes)

@@ -96,6 +96,30 @@ def under(made: Look, table: Any, names: list[str]) -> Any:
     return made.source.rename_columns(names).__arrow_c_stream__()
 
 
+def check_arrow(name: str, values: Any) -> None:
+    """Values that Arrow keeps, in an array of its own or in one of pandas, are whole; others are left alone.
+
+    How long buffers are is known to pyarrow only: neither the interface to the core nor pandas looks.
+    """
+    pyarrow = _module("pyarrow")
+    pandas = _module("pandas")
+    if pyarrow is None:
+        return
+    if pandas is not None:
+        values = values.array if isinstance(values, (pandas.Series, pandas.Index)) else values
+        if isinstance(values, pandas.Categorical):
+            check_arrow(name, values.categories)
+            return
+        kinds = (getattr(pandas.arrays, "ArrowExtensionArray", ()), getattr(pandas.arrays, "ArrowStringArray", ()))
+        if isinstance(values, kinds):
+            values = values.__arrow_array__()
+    if isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray)):
+        try:
+            values.validate(full=True)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(f'column "{name}" is damaged: {error}') from None
+
+
 # polars ---------------------------------------------------------------------------------------------------------------
 
 
@@ -142,6 +166,7 @@ def _pandas(table: Any, only: Any) -> tuple[Look, Any]:
 def _series(made: Look, name: str, series: Any) -> tuple[str, str, Any, Any]:
     import pandas
 
+    check_arrow(name, series)
     dtype = series.dtype
     if isinstance(dtype, pandas.CategoricalDtype):
         categories = dtype.categories
@@ -203,6 +228,7 @@ def _dict(table: dict[Any, Any], only: Any) -> tuple[Look, Any]:
     made = Look("dict", names, labels, [None] * len(names), lengths.pop() if lengths else 0, True)
     columns = []
     for name, values in zip(names, table.values()):
+        check_arrow(name, values)
         if isinstance(values, np.ndarray):
             columns.append(_column(made, name, values))
         else:
@@ -249,11 +275,7 @@ def _arrow(table: Any) -> tuple[Look, Any]:
     if pyarrow is not None and isinstance(table, pyarrow.Table):
         names = list(table.column_names)
         for name, column in zip(names, table.columns):
-            # How long its buffers are is known here only: the interface to the core does not say.
-            try:
-                column.validate(full=True)
-            except pyarrow.ArrowInvalid as error:
-                raise ValueError(f'column "{name}" is damaged: {error}') from None
+            check_arrow(name, column)
         made = Look("arrow", names, names, list(table.schema.types), table.num_rows, True)
         made.source = table
         return made, table.__arrow_c_stream__()

@@ -357,7 +357,9 @@ class Inference:
         table = self._renamed(part, table)
         told = self._options(random_state, how=how, unknown=unknown, probabilities=bool(return_probabilities))
         with self._progress("filled") as on_rows:
-            *places, probabilities, errors = model.impute(table, told, on_rows, self._given(given))
+            (*places, probabilities, errors), note = model.impute(table, told, on_rows, self._given(given))
+        if note is not None:
+            warnings.warn(note, stacklevel=2)
         rows, variables, states = (np.frombuffer(some, dtype=np.int64).tolist() for some in places)
         values = [self._values[v].values[s] for v, s in zip(variables, states)]
         # The columns of the table, by the variables of the model.

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ._frames import check_arrow
+
 
 class Parameters:
     """Parameters as scikit-learn wants them: what ``__init__`` takes, kept as it was given."""
@@ -69,6 +71,7 @@ def count(name: str, value: Any) -> int | None:
 def weights_of(sample_weight: Any, rows: int) -> np.ndarray | None:
     if sample_weight is None:
         return None
+    check_arrow("sample_weight", sample_weight)
     weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
     if weights.ndim != 1:
         raise ValueError(f"sample_weight has shape {weights.shape}; one number for each row is needed")

@@ -143,10 +143,10 @@ impl<'a> Checked<'a> {
 
     /// A search to begin with, of these ways to group columns with so many states each.
     pub fn search(&self, groupings: Vec<Vec<Vec<usize>>>, states: &[usize], settings: &Settings) -> Search {
-        let two = states.iter().all(|&count| count <= 2) && groupings.iter().all(Vec::is_empty);
+        let is_grouped = !groupings.iter().all(Vec::is_empty);
         let start = Start {
             family: self.family,
-            pairs: self.options.pairs.unwrap_or_else(|| usual_pairs(two)),
+            pairs: self.options.pairs.unwrap_or_else(|| usual_pairs(states, is_grouped)),
             // What is counted once is smoothed like what is counted again and again.
             pseudocount: match self.family.spec().counted {
                 true => settings.regularisation.laplace,
@@ -160,9 +160,25 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// Pair tables of variables of two states, or of more: the paper's intervals have every table of two states, and not of more.
-pub(super) fn usual_pairs(two_states: bool) -> Pairs {
-    if two_states { Pairs::Lambda } else { Pairs::Sinkhorn }
+/// Operations that scaling all pair tables to their margins may take in one step.
+const MOST_SCALING: f64 = 4e9;
+
+/// Pair tables of variables of two states, or of more: the paper's intervals have every table of two states, and not of more. Free
+/// tables are scaled to their margins in every step, which takes too long where columns have thousands of states.
+pub(super) fn usual_pairs(states: &[usize], is_grouped: bool) -> Pairs {
+    if !is_grouped && states.iter().all(|&count| count <= 2) {
+        return Pairs::Lambda;
+    }
+    let mut counts: Vec<f64> = states.iter().map(|&count| count as f64).collect();
+    counts.sort_unstable_by(f64::total_cmp);
+    // Of two variables the one with fewer states counts twice.
+    let mut squares = 0.0;
+    let mut operations = 0.0;
+    for count in counts {
+        operations += squares * count;
+        squares += count * count;
+    }
+    if operations <= MOST_SCALING { Pairs::Sinkhorn } else { Pairs::Lambda }
 }
 
 /// Which families an option is for.

@@ -18,14 +18,14 @@ const TOLERANCE: f64 = 1e-13;
 /// much its rows are still off, relative to the margin; a model must not take a table that is off by more than rounding,
 /// because it would not normalise.
 pub(crate) fn joint(u: &Margin, v: &Margin, b: &[f64], table: &mut [f64]) -> f64 {
-    let (k_u, k_v) = (u.states(), v.states());
+    let k_v = v.states();
     let most = b.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     for (entry, &b) in table.iter_mut().zip(b) {
         *entry = (b - most).max(-600.0).exp();
     }
     for round in 0..ROUNDS {
         scale_rows(table, &u.p, k_v);
-        let error = scale_columns(table, &v.p, k_u, k_v, &u.p);
+        let error = scale_columns(table, &v.p, &u.p);
         if error < TOLERANCE && round > 0 {
             return error;
         }
@@ -54,14 +54,20 @@ fn scale_rows(table: &mut [f64], p: &[f64], k_v: usize) {
     }
 }
 
-/// Scales columns to `q`; gives back by how much the rows are then off, relative to `p`.
-fn scale_columns(table: &mut [f64], q: &[f64], k_u: usize, k_v: usize, p: &[f64]) -> f64 {
-    for (j, &q) in q.iter().enumerate() {
-        let factor = factor(q, (0..k_u).map(|i| table[i * k_v + j]).sum());
-        (0..k_u).for_each(|i| table[i * k_v + j] *= factor);
+/// Scales columns to `q`; gives back by how much the rows are then off, relative to `p`. Row by row, as the table lies in memory.
+fn scale_columns(table: &mut [f64], q: &[f64], p: &[f64]) -> f64 {
+    let k_v = q.len();
+    let mut factors = vec![0.0; k_v];
+    for row in table.chunks_exact(k_v) {
+        factors.iter_mut().zip(row).for_each(|(sum, entry)| *sum += entry);
     }
-    let of_row = |(row, p): (&[f64], &f64)| off(row.iter().sum(), *p);
-    table.chunks_exact(k_v).zip(p).map(of_row).fold(0.0, largest)
+    factors.iter_mut().zip(q).for_each(|(sum, &q)| *sum = factor(q, *sum));
+    let mut most = 0.0;
+    for (row, &p) in table.chunks_exact_mut(k_v).zip(p) {
+        row.iter_mut().zip(&factors).for_each(|(entry, factor)| *entry *= factor);
+        most = largest(most, off(row.iter().sum(), p));
+    }
+    most
 }
 
 /// Minimises the convex `Σ P_ij e^{x_i + y_j} − p·x − q·y`, with columns exact after every step.
@@ -91,7 +97,7 @@ fn newton(u: &Margin, v: &Margin, table: &mut [f64]) -> f64 {
                 let factor = (step * x).clamp(-50.0, 50.0).exp();
                 row.iter_mut().for_each(|entry| *entry *= factor);
             }
-            scale_columns(&mut next, &v.p, k_u, k_v, &u.p);
+            scale_columns(&mut next, &v.p, &u.p);
             let found = size(&next);
             if found < best {
                 best = found;
@@ -102,7 +108,7 @@ fn newton(u: &Margin, v: &Margin, table: &mut [f64]) -> f64 {
             if step < 1e-3 {
                 // A round of alternate scaling always gets nearer.
                 scale_rows(table, &u.p, k_v);
-                scale_columns(table, &v.p, k_u, k_v, &u.p);
+                scale_columns(table, &v.p, &u.p);
                 let found = size(table);
                 if found.is_nan() || found >= best {
                     return found;

@@ -80,7 +80,7 @@ impl<'a> Auto<'a> {
         let states: std::result::Result<Vec<Vec<usize>>, _> =
             groupings.iter().map(|groups| Ok(Blocks::observed(groups, train)?.states())).collect();
         let states = states.map_err(|error| explained(LearnError::Blocks(error), &train.clone().into()))?;
-        let two = states[0].iter().all(|&count| count <= 2);
+        let pairs = usual_pairs(&states[0], false);
         let mut portfolio = Portfolio {
             groupings,
             budget: budget(options.effort, train.rows() + valid.rows(), train.columns()),
@@ -88,7 +88,7 @@ impl<'a> Auto<'a> {
             folds: folds.count(),
             rows: train.rows(),
             states,
-            pairs: usual_pairs(two),
+            pairs,
             stored: None,
         };
         if options.kernel
