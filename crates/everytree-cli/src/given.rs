@@ -79,7 +79,7 @@ pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<
         };
         if let Some(variable) = schema.position(&name).map(|variable| &schema.variables[variable]) {
             if let Condition::In(values) = &condition
-                && let Some(reading) = reading(variable, text, values)
+                && let Some(reading) = reading(text, values)
             {
                 note!("note: {before}{text}: read as {reading}");
             }
@@ -92,10 +92,9 @@ pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<
     Ok(evidence)
 }
 
-/// In words how values were read, where labels with commas leave a doubt.
-fn reading(variable: &Variable, text: &str, values: &[Option<String>]) -> Option<String> {
-    let in_doubt = text.contains(',') && !text.contains('"') && !text.contains('{');
-    if !(in_doubt && variable.labels().iter().any(|label| label.contains(','))) {
+/// In words how values were read, where a comma leaves a doubt.
+fn reading(text: &str, values: &[Option<String>]) -> Option<String> {
+    if !text.contains(',') || text.contains('"') || text.contains('{') {
         return None;
     }
     let quoted: Vec<String> =
@@ -209,9 +208,8 @@ mod tests {
         ] {
             assert!((p(given) - states / 3.0).abs() < 0.05, "{given:?} {}", p(given));
         }
-        let variable = &model.schema().variables[0];
         let said = |text: &str| match Condition::parse(model.schema(), text).unwrap().1 {
-            Condition::In(values) => reading(variable, text, &values),
+            Condition::In(values) => reading(text, &values),
             _ => None,
         };
         assert_eq!(said("a=b=x,y").as_deref(), Some("the value \"x,y\""));

@@ -3,6 +3,7 @@
 mod copy;
 mod framing;
 mod isolated;
+mod packed;
 mod pages;
 
 use crate::error::{Place, Problem};

@@ -3,6 +3,7 @@
 //! The end of the file says how large a column is, but the reader goes by the header of every page, and the two need not agree.
 //! A header is a struct of Thrift's compact protocol, whose second and third field are the two sizes.
 
+use super::packed;
 use crate::error::Problem;
 use everytree_core::memory;
 use parquet::basic::Compression;
@@ -10,10 +11,6 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// Writers make pages of about 1 MB. Only beyond this is it asked how well a page was packed …
-const LARGE: u64 = 64 << 20;
-/// … and no large page of a table is packed as well as this.
-const RATIO: u64 = 1000;
 /// Structs within structs of a header; the format has three.
 const DEPTH: usize = 8;
 
@@ -61,10 +58,7 @@ fn largest_page(file: &mut BufReader<&File>, end: u64, column: &ColumnChunkMetaD
             Compression::UNCOMPRESSED => packed,
             _ => unpacked,
         };
-        if unpacked > LARGE && unpacked / packed.max(1) >= RATIO {
-            let unpacked = memory::in_words(unpacked);
-            return Err(damaged(format!("{packed} bytes that say to be {unpacked} when unpacked")));
-        }
+        packed::check_ratio(packed, unpacked).map_err(damaged)?;
         largest = largest.max(unpacked);
         place = file.stream_position()?.checked_add(packed).ok_or_else(outside)?;
     }

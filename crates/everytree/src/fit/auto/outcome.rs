@@ -50,7 +50,7 @@ impl Fit {
                 stopped = by(monitor.timed_out.get());
                 (auto.place.note)("stopped: the model without the rows held out is what is kept".to_owned());
             }
-        } else if wanted {
+        } else if wanted && monitor.failed.is_none() {
             (auto.place.note)("not learned again from all rows: there was no time for it".to_owned());
         }
         if let Some(keep) = &mut monitor.keep
