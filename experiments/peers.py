@@ -52,7 +52,9 @@ def labels(train: pandas.DataFrame, test: pandas.DataFrame) -> tuple[pandas.Data
         both = [train[name], test[name]]
         if pandas.api.types.is_numeric_dtype(train[name]) and train[name].nunique() > MANY:
             edges = np.unique(np.quantile(train[name].dropna(), np.arange(1, 8) / 8))
-            both = [column.map(lambda x, edges=edges: x if np.isnan(x) else np.searchsorted(edges, x, "right")) for column in both]
+            both = [
+                column.map(lambda x, edges=edges: x if np.isnan(x) else np.searchsorted(edges, x, "right")) for column in both
+            ]
         for to, column in zip(made, both, strict=True):
             to[name] = column.map(lambda cell: "missing" if pandas.isna(cell) else f"v{cell}")
     train, test = (pandas.DataFrame(columns) for columns in made)
@@ -98,7 +100,9 @@ def stepmix(train: pandas.DataFrame, test: pandas.DataFrame, how: argparse.Names
     learned = np.setdiff1d(rows, held_out)
 
     def model(classes: int, table: pandas.DataFrame) -> StepMix:
-        return StepMix(classes, measurement="categorical", random_state=0, progress_bar=0, max_iter=200, rel_tol=1e-5).fit(table)
+        return StepMix(classes, measurement="categorical", random_state=0, progress_bar=0, max_iter=200, rel_tol=1e-5).fit(
+            table
+        )
 
     best, chosen, classes = -np.inf, 1, 1
     while classes <= 128 and time.perf_counter() - how.begin < how.stepmix_seconds:

@@ -35,8 +35,10 @@ const USUAL_TIME: Duration = Duration::from_secs(300);
 /// let best = comparison.winner();
 /// assert_eq!(best.family, "chow-liu");
 /// assert!(comparison.families[0].difference.mean < 0.0, "independent columns are behind");
-/// best.model.save(std::env::temp_dir().join("best.everytree"))?;
-/// # Ok::<(), everytree::Error>(())
+/// # let folder = tempfile::tempdir()?;
+/// # std::env::set_current_dir(&folder)?;
+/// best.model.save("best.everytree")?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Compare {

@@ -416,7 +416,15 @@ class KernelDensity(Baseline):
         keep(self, locals())
 
 
-for _estimator in (DensityEstimator, MixtureOfAllTrees, IndependentColumns, ChowLiuTree, MixtureOfTrees, HiddenChowLiuTree, KernelDensity):
+for _estimator in (
+    DensityEstimator,
+    MixtureOfAllTrees,
+    IndependentColumns,
+    ChowLiuTree,
+    MixtureOfTrees,
+    HiddenChowLiuTree,
+    KernelDensity,
+):
     _before, _examples, _after = (_estimator.__doc__ or "").rstrip().partition("\n    Examples\n")
     _estimator.__doc__ = _before.rstrip() + _COMMON + _examples + _after
 
