@@ -71,7 +71,7 @@ def test_damaged_columns_of_pandas_are_refused(name):
     damaged = BAD[name]()
     for y in (frame["a"], damaged):
         with pytest.raises(ValueError, match='column "y" is damaged'):
-            everytree.Classifier(epochs=1).fit(good, y)
+            everytree.Classifier(effort="quick").fit(good, y)
         with pytest.raises(ValueError, match='column "sample_weight" is damaged'):
             everytree.ChowLiuTree().fit(good, sample_weight=y)
 
