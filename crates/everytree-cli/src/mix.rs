@@ -53,8 +53,8 @@ impl Mix {
         let model = match (&self.weights_from, &self.weights) {
             (Some(table), _) => {
                 let rows = self.text.with(ReadOptions::default()).open_like(table, first.schema())?;
-                let model = Model::stacked(&models, &rows)?;
-                mean = Some(model.scoring().missing_as_state(true).run(&rows)?);
+                let (model, found) = Model::stacked(&models, &rows)?;
+                mean = Some((found, rows.rows()));
                 model
             }
             (None, weights) => Model::ensemble(&models, weights.as_deref().unwrap_or_default())?,
@@ -68,9 +68,9 @@ impl Mix {
                 "parameters": model.parameters(),
                 "model": self.out.display().to_string(),
             });
-            if let Some(score) = &mean {
-                object["weights_ll"] = json!(score.mean);
-                object["weights_rows"] = json!(score.log_likelihoods.len());
+            if let Some((mean, rows)) = mean {
+                object["weights_ll"] = json!(mean);
+                object["weights_rows"] = json!(rows);
             }
             members::describe(&model, &mut object);
             writeln!(out, "{object}")?;
@@ -83,13 +83,9 @@ impl Mix {
                 members::lines(&model).iter().try_for_each(|line| writeln!(out, "{line}"))?;
             }
         }
-        if let Some(score) = &mean {
-            let rows = plural(score.log_likelihoods.len(), "row");
-            writeln!(
-                out,
-                "log-likelihood per row, nats: {:.4} ({rows}, to which the weights were fitted)",
-                score.mean
-            )?;
+        if let Some((mean, rows)) = mean {
+            let rows = plural(rows, "row");
+            writeln!(out, "log-likelihood per row, nats: {mean:.4} ({rows}, to which the weights were fitted)")?;
         }
         members::stored(&model).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         writeln!(out, "saved {}", self.out.display())?;

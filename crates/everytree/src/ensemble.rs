@@ -142,7 +142,8 @@ impl Model {
     }
 
     /// The same with the weights that make the rows of a dataset most probable together (stacking): rows that the models have not
-    /// learned from, if the weights are to mean something. Models with less than a hundredth of the weight are left out.
+    /// learned from, if the weights are to mean something. Models with less than a hundredth of the weight are left out. With the
+    /// mean log-likelihood of these rows, in nats.
     ///
     /// ```
     /// # use everytree::{Dataset, Fit, Model};
@@ -150,12 +151,13 @@ impl Model {
     /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("cough", cells("yes", "no"))])?;
     /// # let (train, rest) = data.split(0.5, 0);
     /// let models = [Fit::new().family("independent").run(&train)?, Fit::new().family("chow-liu").run(&train)?];
-    /// let mixed = Model::stacked(&models, &rest)?;
-    /// assert!(mixed.score(&rest)?.mean >= models[1].score(&rest)?.mean - 1e-9);
+    /// let (mixed, mean) = Model::stacked(&models, &rest)?;
+    /// assert!(mean >= models[1].score(&rest)?.mean - 1e-9);
+    /// assert!((mixed.score(&rest)?.mean - mean).abs() < 1e-9);
     /// # Ok::<(), everytree::Error>(())
     /// ```
-    pub fn stacked(models: &[Model], data: &Dataset) -> Result<Self> {
-        let Some(first) = models.first() else { return Self::ensemble(models, &[]) };
+    pub fn stacked(models: &[Model], data: &Dataset) -> Result<(Self, f64)> {
+        let Some(first) = models.first() else { return Ok((Self::ensemble(models, &[])?, f64::NAN)) };
         models.iter().try_for_each(|model| same(first.schema(), model.schema()))?;
         let mut stacking = Stacking::new(data.weights());
         for model in models {
@@ -166,7 +168,7 @@ impl Model {
         let kept: Vec<usize> = (0..models.len()).filter(|&model| found.weights[model] > 0.0).collect();
         let some: Vec<Model> = kept.iter().map(|&model| models[model].clone()).collect();
         let weights: Vec<f64> = kept.iter().map(|&model| found.weights[model]).collect();
-        Self::ensemble(&some, &weights)
+        Ok((Self::ensemble(&some, &weights)?, found.mean))
     }
 }
 

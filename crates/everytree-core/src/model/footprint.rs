@@ -37,7 +37,7 @@ const OF_COLUMN: f64 = 1200.0;
 /// Of each column, cells of rows that are drawn.
 const DRAWN: f64 = 1300.0;
 /// Of each column, cells of rows that a search begins with.
-const SEARCHED: f64 = 8000.0;
+const SEARCHED: f64 = 6000.0;
 /// Bandwidths of a kernel at most.
 const BANDWIDTHS: f64 = 7.0;
 /// What the allocator and small things add.
@@ -64,6 +64,11 @@ impl Footprint {
         // One tree has the edges it has.
         let of_edges = if family.spec().trees == Trees::All { edges } else { 0.0 };
         let model = components * (own + of_edges);
+        // Of free matrices, the tables they are scaled to.
+        let scaled = match shape.pairs {
+            Some(Pairs::Sinkhorn | Pairs::Tables) if family.spec().pair_tables => seen,
+            _ => 0.0,
+        };
         // The list of all pairs of columns.
         let pairs = 3.3 * edges;
         // Model, best model and the optimiser's two lists, each as of now and as of the last epoch; the gradient, the average.
@@ -79,7 +84,8 @@ impl Footprint {
                 };
                 let [looking, finding] = [looking, finding]
                     .map(|tables| (tables * square + (12.0 + 12.0 * filled) * edges) * components);
-                let answers = answers * square * components + 6.0 * edges * components;
+                let finding = finding + scaled * components;
+                let answers = (answers * square + 6.0 * edges + scaled) * components;
                 // What every thread works with: sixteen rows in f32, or eight in f64, and as much again; larger rows one by one.
                 let spaces = threads * if states.len() <= 256 { 18.0 } else { 2.0 } * edges;
                 // Rates, prepared rates in f32, counts; for validation rates and prepared rates in f64; sums of two chunks a
@@ -91,7 +97,7 @@ impl Footprint {
                 let of_edges = components * (some * edges).min((1u64 << 28) as f64);
                 let kept = components * (batch as f64 * edges / 2.0).min((1u64 << 30) as f64 / components);
                 let kept = kept.max(of_edges);
-                let learning = copies * components + ready + sums + kept + spaces;
+                let learning = (copies + scaled) * components + ready + sums + kept + spaces;
                 (looking, finding, answers, answers + spaces, learning)
             }
             Trees::One => {
@@ -182,8 +188,7 @@ fn parameters(family: Family, shape: &ComponentShape, states: &[usize]) -> f64 {
                 }
                 Pairs::Sinkhorn | Pairs::Tables => {
                     let squares: f64 = states.iter().map(|&count| (count as f64).powi(2)).sum();
-                    // Scaled tables are held beside the matrices.
-                    total * total - squares
+                    (total * total - squares) / 2.0
                 }
             };
             n * (n - 1.0) / 2.0 + total + pairs
@@ -210,6 +215,7 @@ mod tests {
         let states = [2, 5, 3, 2];
         for (family, pairs, hidden) in [
             (Family::Moat, Some(Pairs::Lambda), None),
+            (Family::Moat, Some(Pairs::Sinkhorn), None),
             (Family::Directed, None, None),
             (Family::Independent, None, None),
             (Family::ChowLiu, None, None),
