@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree::{BlockOptions, ColumnGroup};
+use everytree_read::small_text;
 use std::path::{Path, PathBuf};
 
 /// Which columns are taken as one variable.
@@ -38,15 +39,19 @@ impl BlockArguments {
     }
 }
 
+/// No list of columns is longer.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// One block a line, its columns separated by commas.
 fn read(path: &Path) -> Result<Vec<ColumnGroup>> {
+    let file = small_text(path, MOST_BYTES)
+        .with_context(|| format!("--blocks {}: none, auto, or a file", path.display()))?;
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         .trim(csv::Trim::All)
         .comment(Some(b'#'))
-        .from_path(path)
-        .with_context(|| format!("--blocks {}: none, auto, or a file", path.display()))?;
+        .from_reader(file);
     let mut groups = Vec::new();
     for (line, record) in reader.records().enumerate() {
         let at = || format!("{}: block {}", path.display(), line + 1);

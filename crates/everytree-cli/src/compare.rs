@@ -3,13 +3,14 @@
 mod page;
 
 use crate::Outcome;
-use crate::data::{in_shell, use_threads};
+use crate::data::use_threads;
 use crate::families::FamilyParser;
 use crate::members;
 use crate::progress::{Progress, duration, parse_duration};
 use crate::tables::Sources;
 use anyhow::Result;
 use clap::Args;
+use everytree::in_shell;
 use everytree::{
     Compare as Comparing, CompareObserver, ComparedFamily, Comparison, ErrorCode, HowEnded, LeftOut, Model,
     Spelling, count, plural, spelled,

@@ -43,15 +43,6 @@ pub struct TextArguments {
     id: Vec<Names>,
 }
 
-/// A word of a command line, in quotes where a shell would read it otherwise.
-pub fn in_shell(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./=,:+@%".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    }
-}
-
 impl TextArguments {
     /// What was said: flags with their values.
     pub fn flags(&self) -> Vec<(&'static str, String)> {
@@ -178,7 +169,13 @@ impl Format {
                 "--out {}: tables are not written as .{ending}; take .csv, .csv.gz, .tsv or .parquet",
                 path.display()
             ),
-            None => Ok(Self::of(path)),
+            None => match Self::of(path) {
+                Self::Parquet | Self::Arrow if is_gzip(path) => bail!(
+                    "--out {}: a file of this format is compressed inside; leave .gz out",
+                    path.display()
+                ),
+                format => Ok(format),
+            },
         }
     }
 
@@ -194,13 +191,18 @@ impl Format {
     }
 }
 
+/// Does the name promise gzip?
+fn is_gzip(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
+}
+
 /// Compresses what is written where the name ends in `.gz`.
 pub fn compressed<E: From<std::io::Error>>(
     path: &Path,
     out: &mut (dyn Write + Send),
     write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), E>,
 ) -> Result<(), E> {
-    if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz")) {
+    if !is_gzip(path) {
         return write(out);
     }
     let mut encoder = GzEncoder::new(out, Compression::default());

@@ -79,7 +79,7 @@ pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<
         };
         if let Some(variable) = schema.position(&name).map(|variable| &schema.variables[variable]) {
             if let Condition::In(values) = &condition
-                && let Some(reading) = reading(text, values)
+                && let Some(reading) = reading(text.trim_start().strip_prefix(&*name).unwrap_or(text), values)
             {
                 note!("note: {before}{text}: read as {reading}");
             }
@@ -92,7 +92,7 @@ pub fn evidence<'m>(model: &'m Model, before: &str, given: &[String]) -> Result<
     Ok(evidence)
 }
 
-/// In words how values were read, where a comma leaves a doubt.
+/// In words how the values that follow a column were read, where a comma leaves a doubt.
 fn reading(text: &str, values: &[Option<String>]) -> Option<String> {
     if !text.contains(',') || text.contains('"') || text.contains('{') {
         return None;
@@ -119,7 +119,7 @@ fn coarser(variable: &Variable, condition: &Condition) -> Vec<String> {
     match &variable.states {
         States::Bins(edges) => {
             let bin = |value: &str| {
-                let number = variable.format.parse_loosely(value)?;
+                let number = variable.format.parse_cell(value)?;
                 let bin = edges.partition_point(|edge| *edge <= number);
                 Some(format!("{value} stands for its bin, {:?}; a range cuts bins", known[bin]))
             };
@@ -217,14 +217,16 @@ mod tests {
         assert_eq!(said("a=b=x"), None);
         assert_eq!(said("a=b in {x, \"x,y\"}"), None);
         for (given, words) in [
-            (&["age=40"][..], "unknown value \"40\"; known: \"20\", \"30\", \"\""),
+            (&["age=40"][..], "unknown value \"40\"; known: \"20\", \"30\", (missing)"),
             (&["height=1"], "no column \"height\"; the columns are a=b, age"),
             (&["age=20", "age=30"], "given twice"),
             (&["age=20,30,", "age=30"], "given twice"),
             (&["age"], "an operator is needed: age=VALUE"),
             (&["agee=20"], "did you mean \"age\"?"),
             (&["age in 50..60"], "no value in 50..60"),
-            (&["age!=20", "age!=30"], "unknown value \"any other value\""),
+            (&["age!=20", "age!=30"], "column \"age\": no value is left"),
+            (&["a=b="], "no cell was missing in training"),
+            (&["age in 30...40"], "two points are between the numbers"),
             (&["age=20..30"], "a range follows \"in\": age in 20..30"),
             (&["25<age"], "the column comes first: age>25"),
             (&["age IN {20}"], "\"in\" is written in small letters: age in {20}"),

@@ -72,7 +72,11 @@ impl Map {
             writeln!(out, "{}. log-probability {:.4} ({how})", place + 1, row.log_p)?;
             for (variable, label) in schema.variables.iter().zip(row.labels(schema)) {
                 let label = if label.is_empty() { "(missing)" } else { &label };
-                let given = if evidence.is_given(&variable.name) { "  (given)" } else { "" };
+                let given = match evidence.is_given(&variable.name) {
+                    true if evidence.is_settled(&variable.name) => "  (given)",
+                    true => "  (one of those given)",
+                    false => "",
+                };
                 writeln!(out, "   {:<width$}  {label}{given}", variable.name)?;
             }
         }

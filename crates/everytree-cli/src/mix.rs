@@ -85,7 +85,10 @@ impl Mix {
         }
         if let Some((mean, rows)) = mean {
             let rows = plural(rows, "row");
-            writeln!(out, "log-likelihood per row, nats: {mean:.4} ({rows}, to which the weights were fitted)")?;
+            writeln!(
+                out,
+                "log-likelihood per row, nats: {mean:.4} ({rows}, to which the weights were fitted)"
+            )?;
         }
         members::stored(&model).iter().try_for_each(|line| writeln!(out, "{line}"))?;
         writeln!(out, "saved {}", self.out.display())?;

@@ -42,7 +42,7 @@ impl<'a> Files<'a> {
             if let Some((other, _)) = self.outputs[..place].iter().find(|(_, other)| is_same(other, path)) {
                 bail!("{option} {}: {other} goes to the same file", path.display());
             }
-            if path.is_dir() {
+            if path.is_dir() || path.as_os_str().to_string_lossy().ends_with(std::path::is_separator) {
                 bail!("{option} {}: this is a folder, not a file", path.display());
             }
             let folder = folder_of(path);

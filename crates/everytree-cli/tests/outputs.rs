@@ -163,3 +163,30 @@ fn a_pipe_that_would_be_read_twice_is_refused() {
         assert!(String::from_utf8_lossy(&output.stderr).contains("it is read twice here"), "{arguments:?}");
     }
 }
+
+/// What a command says that is bad input.
+fn refusal(folder: &Path, arguments: &[&str]) -> String {
+    let output = everytree(folder, arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Files that are read beside tables end somewhere, and places for files are files.
+#[test]
+fn small_files_are_read_no_further_than_is_reasonable() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let table: String = (0..40).map(|i| format!("{},{}\n", i % 2, i % 3)).collect();
+    fs::write(folder.join("t.csv"), format!("a,b\n{table}")).unwrap();
+    for arguments in
+        [&["trees", "/dev/zero"][..], &["fit", "t.csv", "--family", "moat", "--blocks", "/dev/zero"]]
+    {
+        let error = refusal(folder, arguments);
+        assert!(error.contains("NUL byte"), "{error}");
+    }
+    fs::write(folder.join("long"), "0,1\n".repeat(1 << 20)).unwrap();
+    let error = refusal(folder, &["trees", "long", "--memory", "40MB"]);
+    assert!(error.contains("longer than there is room for"), "{error}");
+    let error = refusal(folder, &["fit", "t.csv", "--out", "x/"]);
+    assert!(error.contains("--out x/: this is a folder"), "{error}");
+}

@@ -422,10 +422,61 @@ fn formats_that_are_not_written_are_refused() {
     let folder = folder(&[("t.csv", &people(50))]);
     let folder = folder.path();
     text(&everytree(folder, &["fit", "t.csv", "--family", "chow-liu", "--columns", "smoker,cough"]));
-    for name in ["x.csv.bz2", "x.xlsx", "x.json"] {
+    for name in ["x.csv.bz2", "x.xlsx", "x.json", "x.parquet.gz"] {
         for command in [&["score", "t.everytree", "t.csv"][..], &["sample", "t.everytree", "-n", "3"]] {
             let error = refused(folder, &[command, &["--out", name]].concat());
-            assert!(error.contains("tables are not written as") && !folder.join(name).exists(), "{error}");
+            let words =
+                if name.contains("parquet") { "compressed inside" } else { "tables are not written as" };
+            assert!(error.contains(words) && !folder.join(name).exists(), "{error}");
         }
     }
+}
+
+/// Numbers of a question are read as those of cells, and edges of bins are shown as the column writes numbers.
+#[test]
+fn edges_of_bins_can_be_asked_about_as_they_are_shown() {
+    let weight = |i: u32| format!("{},{:03}", i / 40, (i % 40) * 25);
+    let rows: String =
+        (0..400).map(|i| format!("{};{}\n", weight(i), if i < 200 { "A" } else { "B" })).collect();
+    let folder = folder(&[("kg.csv", &format!("kg;kind\n{rows}"))]);
+    let folder = folder.path();
+    text(&everytree(folder, &["fit", "kg.csv", "--family", "chow-liu", "--bins", "4"]));
+    let shown = text(&everytree(folder, &["inspect", "kg.everytree"]));
+    assert!(shown.contains("< 2,5") && shown.contains("[2,5; 5)"), "{shown}");
+    let p = |given: &str| -> f64 {
+        let output =
+            everytree(folder, &["query", "kg.everytree", "--given", given, "--target", "kind=A", "--json"]);
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["log_evidence"].as_f64().unwrap().exp()
+    };
+    for (one, other) in
+        [("kg<2.5", "kg<2,5"), ("kg=2.5", "kg in {\"[2,5; 5)\"}"), ("kg in 1.25..3.75", "kg in 1,25..3,75")]
+    {
+        assert!((p(one) - p(other)).abs() < 1e-9, "{one} {other}: {} {}", p(one), p(other));
+    }
+    assert!((p("kg<2.5") - 0.25).abs() < 0.01, "{}", p("kg<2.5"));
+    let error = refused(folder, &["query", "kg.everytree", "--given", "kg>99", "--target", "kind"]);
+    assert!(error.contains("its numbers are from 0 to 9,975"), "{error}");
+}
+
+/// Another label among those that are not told apart: they stay possible.
+#[test]
+fn one_of_many_labels_does_not_exclude_the_others() {
+    let job = |i: usize| if i % 2 == 0 { "nurse".to_owned() } else { format!("job {}", i % 60) };
+    let rows: String =
+        (0..400).map(|i| format!("{},{}\n", job(i), if i % 3 == 0 { "x" } else { "y" })).collect();
+    let folder = folder(&[("t.csv", &format!("job,kind\n{rows}"))]);
+    let folder = folder.path();
+    text(&everytree(folder, &["fit", "t.csv", "--family", "independent", "--other", "job=1"]));
+    let log_evidence = |given: &str| -> f64 {
+        let output =
+            everytree(folder, &["query", "t.everytree", "--given", given, "--target", "kind", "--json"]);
+        let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["log_evidence"].as_f64().unwrap().exp()
+    };
+    assert!((log_evidence("job!=job 3") - 1.0).abs() < 1e-9);
+    assert!((log_evidence("job!=nurse") - 0.5).abs() < 0.02);
+    assert!((log_evidence("job!=other") - 0.5).abs() < 0.02);
+    let found = everytree(folder, &["query", "t.everytree", "--given", "job!=other,nurse"]);
+    assert!(!found.status.success() && words(&found).contains("no value is left"), "{}", words(&found));
 }

@@ -1,15 +1,16 @@
-//! Columns of Python as Arrow. Arrow streams are taken as they are, after every value in them was checked: other programs made
-//! them. Arrays of numpy are copied: another thread of Python may write to them while they are read.
+//! Columns of Python as Arrow. Arrow streams and arrays of numpy are copied, and the copies checked: other programs made
+//! them, and another thread of Python may write to them while they are read.
 
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, Float64Array, Int32Array, Int64Array,
     LargeStringArray, NullArray, RecordBatch, RecordBatchOptions, RecordBatchReader, StringArray,
+    TimestampMicrosecondArray, new_null_array,
 };
 use arrow_buffer::{NullBuffer, ScalarBuffer};
-use arrow_schema::{ArrowError, Field, Schema};
-use everytree_read::Frame;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use everytree_read::{Frame, TYPE_NAME, copied};
 use pyo3::buffer::{Element, PyBuffer};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -40,15 +41,29 @@ fn stream(capsule: &Bound<'_, PyCapsule>, name: &str) -> PyResult<Frame> {
     let mut batches: Vec<RecordBatch> = Vec::new();
     for batch in reader {
         let batch = batch.map_err(bad)?;
+        let (mut fields, mut columns) = (Vec::new(), Vec::new());
         for (field, column) in schema.fields().iter().zip(batch.columns()) {
-            // Offsets, UTF-8, indices of dictionaries: all that reading relies on.
-            column.to_data().validate_full().map_err(|error| {
+            let copy = checked(column).map_err(|error| {
                 PyValueError::new_err(format!("{name}: column {:?} is damaged: {error}", field.name()))
             })?;
+            fields.push(field.as_ref().clone().with_data_type(copy.data_type().clone()).with_nullable(true));
+            columns.push(copy);
         }
-        batches.push(batch);
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let own = Arc::new(Schema::new(fields));
+        batches.push(RecordBatch::try_new_with_options(own, columns, &options).map_err(bad)?);
     }
+    let schema = batches.first().map_or(schema, |batch| batch.schema());
     Ok(Frame { name: name.to_owned(), named: true, schema, batches })
+}
+
+/// A copy of a column in which offsets, UTF-8 and indices of dictionaries are what reading relies on.
+fn checked(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    // What cannot even be copied; what is wrong by the time of the copy is found there.
+    column.to_data().validate_full()?;
+    let copy = copied(column)?;
+    copy.to_data().validate_full()?;
+    Ok(copy)
 }
 
 /// Columns as `(name, kind, values, valid)`: what the kinds are is said in [`column`].
@@ -61,8 +76,10 @@ fn columns(list: &Bound<'_, PyList>, name: &str) -> PyResult<Frame> {
             (one.get_item(0)?.extract()?, one.get_item(1)?.extract()?);
         let (values, valid) = (one.get_item(2)?, one.get_item(3)?);
         let valid = if valid.is_none() { None } else { Some(valid) };
-        let array = column(&column_name, &kind, &values, valid.as_ref())?;
-        fields.push(Field::new(column_name, array.data_type().clone(), true));
+        let (array, type_name) = column(&column_name, &kind, &values, valid.as_ref())?;
+        let field = Field::new(column_name, array.data_type().clone(), true);
+        let said = type_name.map(|type_name| (TYPE_NAME.to_owned(), type_name));
+        fields.push(field.with_metadata(said.into_iter().collect()));
         arrays.push(array);
     }
     let schema = Arc::new(Schema::new(fields));
@@ -73,48 +90,72 @@ fn columns(list: &Bound<'_, PyList>, name: &str) -> PyResult<Frame> {
 }
 
 /// One column: `int`, `float`, `single` and `bool` are arrays of int64, float64, float32 and uint8; `codes` an array of int32
-/// and a list of labels, with −1 for missing; `objects` a list.
+/// and a list of labels, with −1 for missing; `objects` a list; `microseconds` an array of int64, and the name of its type; `others`
+/// the name of a type without states, and how many cells there are. With the name of the type, where Arrow has another.
 fn column(
     name: &str,
     kind: &str,
     values: &Bound<'_, PyAny>,
     valid: Option<&Bound<'_, PyAny>>,
-) -> PyResult<ArrayRef> {
+) -> PyResult<(ArrayRef, Option<String>)> {
     let nulls = valid.map(|valid| -> PyResult<NullBuffer> {
-        let bytes = copied::<u8>(valid)?;
+        let bytes = values_of::<u8>(valid)?;
         Ok(bytes.iter().map(|&byte| byte != 0).collect::<Vec<bool>>().into())
     });
     let nulls = nulls.transpose()?;
-    Ok(match kind {
-        "int" => Arc::new(Int64Array::try_new(copied(values)?, nulls).map_err(bad)?),
-        "float" => Arc::new(Float64Array::try_new(copied(values)?, nulls).map_err(bad)?),
-        "single" => Arc::new(Float32Array::try_new(copied(values)?, nulls).map_err(bad)?),
+    let array: ArrayRef = match kind {
+        "int" => Arc::new(Int64Array::try_new(values_of(values)?, nulls).map_err(bad)?),
+        "float" => Arc::new(Float64Array::try_new(values_of(values)?, nulls).map_err(bad)?),
+        "single" => Arc::new(Float32Array::try_new(values_of(values)?, nulls).map_err(bad)?),
         "bool" => {
-            let bytes = copied::<u8>(values)?;
+            let bytes = values_of::<u8>(values)?;
             Arc::new(BooleanArray::new(bytes.iter().map(|&byte| byte != 0).collect(), nulls))
         }
         "codes" => {
             let both = values.cast::<PyTuple>()?;
-            let codes = copied::<i32>(&both.get_item(0)?)?;
+            let codes = values_of::<i32>(&both.get_item(0)?)?;
             let labels: Vec<String> = both.get_item(1)?.extract()?;
             let valid: NullBuffer = codes.iter().map(|&code| code >= 0).collect::<Vec<bool>>().into();
             let keys = Int32Array::try_new(codes, Some(valid)).map_err(bad)?;
             let labels = Arc::new(StringArray::from(labels));
             Arc::new(DictionaryArray::<Int32Type>::try_new(keys, labels).map_err(bad)?)
         }
-        "objects" => objects(name, values.cast::<PyList>()?)?,
+        "objects" => match objects(name, values.cast::<PyList>()?)? {
+            Ok(array) => array,
+            Err(class) => return Ok((without_states(values.len()?), Some(class))),
+        },
+        "microseconds" => {
+            let both = values.cast::<PyTuple>()?;
+            let array =
+                TimestampMicrosecondArray::try_new(values_of(&both.get_item(0)?)?, nulls).map_err(bad)?;
+            return Ok((Arc::new(array), Some(both.get_item(1)?.extract()?)));
+        }
+        "others" => {
+            let (type_name, cells) = values.extract()?;
+            return Ok((without_states(cells), Some(type_name)));
+        }
         other => return Err(PyValueError::new_err(format!("column {name:?}: no kind {other:?}"))),
-    })
+    };
+    Ok((array, None))
+}
+
+/// A column of a type that has no states: no model can have it, but it may be left out.
+fn without_states(cells: usize) -> ArrayRef {
+    new_null_array(&DataType::Binary, cells)
 }
 
 /// The values of an array of Python.
-fn copied<T: Element + arrow_buffer::ArrowNativeType>(array: &Bound<'_, PyAny>) -> PyResult<ScalarBuffer<T>> {
+fn values_of<T: Element + arrow_buffer::ArrowNativeType>(
+    array: &Bound<'_, PyAny>,
+) -> PyResult<ScalarBuffer<T>> {
     Ok(PyBuffer::<T>::get(array)?.to_vec(array.py())?.into())
 }
 
 /// What a cell of a list is.
 enum Item {
     Missing,
+    /// Of a type that has no states.
+    Other(String),
     Boolean(bool),
     Integer(i64),
     Real(f64),
@@ -122,7 +163,7 @@ enum Item {
 }
 
 impl Item {
-    fn of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if value.is_none() {
             return Ok(Self::Missing);
         }
@@ -160,31 +201,33 @@ impl Item {
                             false => Self::Real(number),
                         }))
                     }
-                    _ => Self::of(name, &item),
+                    _ => Self::of(&item),
                 };
             }
         }
-        Err(PyValueError::new_err(format!(
-            "column {name:?} has type {class}, which has no discrete states here; convert it to text or numbers"
-        )))
+        Ok(Self::Other(class))
     }
 }
 
-/// A list of anything: truth values, numbers or texts where all are; else everything as text, as long as that confuses nothing.
-fn objects(name: &str, list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
-    let items: PyResult<Vec<Item>> = list.iter().map(|value| Item::of(name, &value)).collect();
+/// A list of anything: truth values, numbers or texts where all are; else everything as text, as long as that confuses nothing. Or
+/// the name of a type without states that is among them.
+fn objects(name: &str, list: &Bound<'_, PyList>) -> PyResult<Result<ArrayRef, String>> {
+    let items: PyResult<Vec<Item>> = list.iter().map(|value| Item::of(&value)).collect();
     let items = items?;
+    if let Some(Item::Other(class)) = items.iter().find(|item| matches!(item, Item::Other(_))) {
+        return Ok(Err(class.clone()));
+    }
     let (mut booleans, mut integers, mut reals, mut texts) = (0, 0, 0, 0);
     for item in &items {
         match item {
-            Item::Missing => {}
+            Item::Missing | Item::Other(_) => {}
             Item::Boolean(_) => booleans += 1,
             Item::Integer(_) => integers += 1,
             Item::Real(_) => reals += 1,
             Item::Text(_) => texts += 1,
         }
     }
-    Ok(match (booleans, integers, reals, texts) {
+    let array: ArrayRef = match (booleans, integers, reals, texts) {
         (0, 0, 0, 0) => Arc::new(NullArray::new(items.len())),
         (_, 0, 0, 0) => Arc::new(BooleanArray::from_iter(items.iter().map(|item| match item {
             Item::Boolean(value) => Some(*value),
@@ -210,7 +253,8 @@ fn objects(name: &str, list: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
             _ => None,
         }))),
         _ => mixed(name, items)?,
-    })
+    };
+    Ok(Ok(array))
 }
 
 /// A number as Python writes it: `1e+16`.
@@ -228,7 +272,7 @@ fn mixed(name: &str, items: Vec<Item>) -> PyResult<ArrayRef> {
     let mut cells = Vec::with_capacity(items.len());
     for item in items {
         let (text, kind) = match item {
-            Item::Missing => {
+            Item::Missing | Item::Other(_) => {
                 cells.push(None);
                 continue;
             }
@@ -298,5 +342,5 @@ pub fn without_values(frame: Frame, column: &str) -> PyResult<Frame> {
 
 /// Weights of rows.
 pub fn numbers(array: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
-    Ok(copied::<f64>(array)?.to_vec())
+    Ok(values_of::<f64>(array)?.to_vec())
 }

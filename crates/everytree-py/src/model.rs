@@ -9,6 +9,7 @@ use everytree::{
     Condition, Drawn, Estimate, Evidence, Figures, ImputedCell, Range, Scoring, TreeEdge, ValueAnswer,
     Variable, Work,
 };
+use everytree_core::data::States;
 use everytree_read::{Frame, ReadSettings, Source};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
@@ -273,6 +274,22 @@ impl Model {
         })
     }
 
+    /// Of every column of bins that something is known of, by its place: a number of each bin, in the range that is known.
+    fn cells(&self, given: Given) -> PyResult<Vec<(usize, Vec<f64>)>> {
+        guarded(|| {
+            let evidence = self.evidence(&given).map_err(exception)?;
+            let variables = self.model.schema().variables.iter().enumerate();
+            let known = variables.filter(|(_, variable)| {
+                matches!(variable.states, States::Bins(_)) && evidence.is_given(&variable.name)
+            });
+            let numbers = |(place, variable): (usize, &Variable)| {
+                let number = |state| variable.format.parse(&evidence.cell(place, state)).unwrap_or(f64::NAN);
+                (place, (0..variable.states.len()).map(number).collect())
+            };
+            Ok(known.map(numbers).collect())
+        })
+    }
+
     /// Samples, as codes, and how they were drawn.
     fn sample<'py>(
         &self,
@@ -454,6 +471,8 @@ impl Model {
             "log_evidence_standard_error": number(answer.log_evidence.standard_error),
             "r_hat": answer.r_hat,
             "matching_rows": answer.matching.map(|matching| matching.rows),
+            "data_rows": answer.matching.map(|matching| matching.of),
+            "unknown_rows": answer.matching.map(|matching| matching.unknown),
             "answers": answer.values.iter().map(value).collect::<Vec<_>>(),
         });
         if let Some(found) = &answer.edges {

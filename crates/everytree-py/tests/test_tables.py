@@ -198,7 +198,7 @@ def test_answers_stand_beside_rows():
     share = (rows["smoker"] == rows["smoker"].iloc[0]).mean()
     of_rows = {found.value: found.observed for found in answer}
     assert of_rows[rows["smoker"].iloc[0]] == pytest.approx(share)
-    assert f"{len(rows):,} rows agree with the evidence" in repr(answer)
+    assert f"{len(rows):,} of {len(table):,} rows in the data agree with the evidence" in repr(answer)
     assert "exact under the model" in repr(model.query())
 
 
@@ -216,3 +216,57 @@ def test_a_classifier_refuses_what_it_does_not_know_when_asked():
         model.predict(strange)
     with pytest.raises(ValueError, match="perhaps"):
         model.predict(strange, unknown="error")
+
+
+def test_numbers_stay_in_the_range_that_is_given():
+    table = {"age": list(range(18, 91)) * 10, "group": ["young"] * 320 + ["old"] * 410}
+    table["age"] = sorted(table["age"])
+    model = everytree.ChowLiuTree(bins=8).fit(table)
+    for given, low, high in [("age>85", 86, 90), ({"age": everytree.between(None, 20)}, 18, 20), ("age in 47..48", 47, 48)]:
+        drawn = model.sample(5, given=given)["age"]
+        best = model.most_probable(given=given).rows["age"]
+        filled = model.impute({"age": [None, 30], "group": ["old", "young"]}, given=given)["age"]
+        assert all(low <= age <= high for age in [*drawn, *best, filled[0]]), (given, drawn, best, filled)
+        assert filled[1] == 30
+    assert everytree.between(20, float("inf")) == everytree.between(20, None) == everytree.above(20, included=True)
+    assert everytree.isnot(["a", "b"]) == everytree.isnot("a", "b")
+
+
+def test_columns_of_types_without_states_may_be_left_out():
+    rows = 100
+    frame = pandas.DataFrame(
+        {
+            "f": ["a", "b"] * 50,
+            "k": [0, 1] * 50,
+            "when": pandas.date_range("2020-01-01", periods=rows),
+            "took": pandas.to_timedelta(range(rows), unit="s"),
+            "list": [[1, 2]] * rows,
+            "dict": [{"a": 1}] * rows,
+        }
+    )
+    odd = ["when", "took", "list", "dict"]
+    expected = everytree.ChowLiuTree().fit(frame[["f", "k"]]).score_samples(frame)
+    for how in ({"drop": odd}, {"columns": ["f", "k"]}, {"drop": odd[1:], "id": "when"}):
+        for table in (frame, {name: list(frame[name]) for name in frame}):
+            model = everytree.ChowLiuTree(**how).fit(table)
+            assert (model.score_samples(table) == expected).all()
+    for name in odd:
+        with pytest.raises(ValueError, match=f'column "{name}" has type .*leave it out with drop="{name}"'):
+            everytree.ChowLiuTree().fit(frame[["f", "k", name]])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "dict"])
+def test_columns_that_are_dropped_are_not_observed(kind):
+    table = {"a": ["x", "y"] * 50, "b": ["x", "y"] * 45 + ["y", "x"] * 5, "c": ["u", "u", "v", "v"] * 25}
+    make = {"pandas": pandas.DataFrame, "polars": polars.DataFrame, "arrow": pyarrow.table, "dict": dict}[kind]
+    model = everytree.ChowLiuTree().fit(make(table))
+    expected = model.score_samples(make({**table, "b": [None] * 100})) if kind != "polars" else None
+    if expected is None:
+        expected = model.score_samples(polars.DataFrame({**table, "b": [None] * 100}, schema_overrides={"b": polars.String}))
+    whole, without = make(table), make({name: values for name, values in table.items() if name != "b"})
+    for given in (whole, without):
+        assert (model.score_samples(given, drop="b") == expected).all()
+        assert (model.log_prob(given, drop=["b"]).log_prob == expected).all()
+    assert model.surprisal(without, drop="b").rows.tolist() == (-expected).tolist()
+    with pytest.raises(KeyError, match="no column"):
+        model.score_samples(whole, drop="d")

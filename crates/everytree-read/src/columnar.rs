@@ -9,7 +9,7 @@ mod pages;
 use crate::error::{Place, Problem};
 use crate::filled::Fills;
 use crate::frame::Frame;
-use crate::sheet::{Format, LONGEST_FIELD};
+use crate::sheet::{Format, LONGEST_FIELD, Use};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -25,6 +25,16 @@ use std::sync::Arc;
 
 /// Rows at once.
 const ROWS: usize = 1024;
+/// Texts of so many bytes are long: a column that is packed well may have millions of them in a few bytes.
+const LONG_TEXT: usize = 1024;
+/// Bytes of them that are gone through in any case, and for each byte of the file.
+const LONG_TEXTS: u64 = 1 << 32;
+const LONG_TEXTS_OF_BYTE: u64 = 1000;
+
+/// How much of long texts a file may have.
+fn long_texts(file: &File) -> Result<u64, Problem> {
+    Ok(file.metadata()?.len().saturating_mul(LONG_TEXTS_OF_BYTE).max(LONG_TEXTS))
+}
 
 /// A file whose columns have names and types.
 pub(crate) struct Columnar {
@@ -33,8 +43,10 @@ pub(crate) struct Columnar {
     /// Parquet, or Arrow IPC?
     is_parquet: bool,
     batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+    /// Bytes of long texts that may be gone through.
+    long_texts: u64,
     /// Which columns are looked at; the others come as missing cells, whatever their type.
-    wanted: Vec<bool>,
+    uses: Vec<Use>,
 }
 
 /// One column of a batch, as one of the types that have states.
@@ -64,8 +76,8 @@ impl Columnar {
         batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + 'static,
     ) -> Result<Self, Problem> {
         let names = names(&schema)?;
-        let wanted = vec![true; names.len()];
-        Ok(Self { names, schema, is_parquet, batches: Box::new(batches), wanted })
+        let uses = vec![Use::States; names.len()];
+        Ok(Self { names, schema, is_parquet, batches: Box::new(batches), long_texts: u64::MAX, uses })
     }
 
     pub fn parquet(file: File) -> Result<Self, Problem> {
@@ -75,6 +87,7 @@ impl Columnar {
         let found = isolated(|| ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?.map_err(bad)?;
         pages::check(&file, found.metadata())?;
         let schema = Arc::clone(found.schema());
+        let long_texts = long_texts(&file)?;
         // Texts as views of the pages they are in: a label that occurs in every row is there once.
         let view = |field: &Arc<Field>| match field.data_type() {
             DataType::Utf8 | DataType::LargeUtf8 => {
@@ -88,25 +101,36 @@ impl Columnar {
         let found = isolated(|| ArrowReaderMetadata::try_new(Arc::clone(found.metadata()), options))?;
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, found.map_err(bad)?);
         let reader = isolated(|| builder.with_batch_size(ROWS).build())?.map_err(bad)?;
-        Self::of(schema, true, Isolated(Some(reader)))
+        Ok(Self { long_texts, ..Self::of(schema, true, Isolated(Some(reader)))? })
     }
 
     /// A stream of batches, without the index at the end that a file has.
     pub fn arrow_stream(mut file: File) -> Result<Self, Problem> {
         framing::check_stream(&mut file)?;
+        let long_texts = long_texts(&file)?;
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow stream: {error}"));
         let reader =
             isolated(|| arrow_ipc::reader::StreamReader::try_new_buffered(file, None))?.map_err(bad)?;
-        Self::of(reader.schema(), false, Isolated(Some(reader)))
+        Ok(Self { long_texts, ..Self::of(reader.schema(), false, Isolated(Some(reader)))? })
     }
 
     pub fn arrow(mut file: File) -> Result<Self, Problem> {
         framing::check_file(&mut file)?;
+        let long_texts = long_texts(&file)?;
         let bad = |error: ArrowError| Problem::Format(format!("not a whole Arrow file: {error}"));
         let reader =
             isolated(|| arrow_ipc::reader::FileReader::try_new_buffered(file, None))?.map_err(bad)?;
-        Self::of(reader.schema(), false, Isolated(Some(reader)))
+        Ok(Self { long_texts, ..Self::of(reader.schema(), false, Isolated(Some(reader)))? })
     }
+}
+
+/// What is said of a batch that cannot be read.
+fn damaged(error: ArrowError) -> Problem {
+    const WORDS: &str = "the file is damaged: ";
+    let text = error.to_string();
+    // A panic of the reader has its words already.
+    let cause = text.split_once(WORDS).map_or(&*text, |(_, cause)| cause);
+    Problem::Format(format!("{WORDS}{cause}"))
 }
 
 /// Batches of a reader that may panic; after that there are no more.
@@ -133,12 +157,16 @@ impl Format for Columnar {
         self.names.len()
     }
 
-    /// Looks at these columns only, which must be of types that have states.
-    fn only(&mut self, wanted: Vec<bool>) -> Result<(), Problem> {
-        for (field, _) in self.schema.fields().iter().zip(&wanted).filter(|(_, wanted)| **wanted) {
-            check_type(field.data_type(), field.name())?;
+    /// Columns with states must be of types that have some, and whatever tells rows apart must be something that can be written.
+    fn only(&mut self, uses: Vec<Use>) -> Result<(), Problem> {
+        for (field, wanted) in self.schema.fields().iter().zip(&uses) {
+            match wanted {
+                Use::Nothing => {}
+                Use::Names if arrow_cast::can_cast_types(field.data_type(), &DataType::Utf8View) => {}
+                Use::States | Use::Names => check_type(field)?,
+            }
         }
-        self.wanted = wanted;
+        self.uses = uses;
         Ok(())
     }
 
@@ -150,12 +178,14 @@ impl Format for Columnar {
     ) -> Result<(), Problem> {
         let mut first = 0;
         for batch in &mut self.batches {
-            let batch = batch.map_err(|error| Problem::Format(error.to_string()))?;
+            let batch = batch.map_err(damaged)?;
             check_rows(&batch)?;
-            let both = batch.columns().iter().zip(&self.names).zip(&self.wanted);
+            let both = batch.columns().iter().zip(&self.names).zip(&self.uses);
             let columns: Result<Vec<Column>, Problem> = both
                 .map(
-                    |((array, name), wanted)| if *wanted { column(array, name) } else { Ok(Column::Nothing) },
+                    |((array, name), wanted)| {
+                        if *wanted == Use::Nothing { Ok(Column::Nothing) } else { column(array, name) }
+                    },
                 )
                 .collect();
             let columns = columns?;
@@ -168,6 +198,16 @@ impl Format for Columnar {
                     {
                         let (column, bytes) = (self.names[number].clone(), text.len());
                         return Err(Problem::LongLabel { place, column, bytes, limit: LONGEST_FIELD });
+                    }
+                    if let Cell::Text(text) = cell
+                        && text.len() > LONG_TEXT
+                    {
+                        let left = self.long_texts.checked_sub(text.len() as u64);
+                        self.long_texts = left.ok_or_else(|| {
+                            let words = "it has gigabytes of texts of a thousand bytes each, which are no labels; leave it out";
+                            let column = &self.names[number];
+                            Problem::Format(format!("column {column:?}: {words} with `drop = {column}`"))
+                        })?;
                     }
                     on_cell(place, number, cell)?;
                 }
@@ -204,14 +244,24 @@ fn names(schema: &Schema) -> Result<Vec<String>, Problem> {
     Ok(schema.fields().iter().map(|field| field.name().trim().to_owned()).collect())
 }
 
-fn check_type(kind: &DataType, column: &str) -> Result<(), Problem> {
-    use DataType::{Boolean, Dictionary, LargeUtf8, Null, Utf8, Utf8View};
-    match kind {
-        Boolean | Null | Utf8 | LargeUtf8 | Utf8View => Ok(()),
-        Dictionary(_, values) => check_type(values, column),
-        kind if kind.is_integer() || kind.is_floating() => Ok(()),
-        other => Err(Problem::UnsupportedType { column: column.to_owned(), kind: other.to_string() }),
+/// The key under which a column says what its type is called where it comes from.
+pub const TYPE_NAME: &str = "everytree.type";
+
+fn check_type(field: &Field) -> Result<(), Problem> {
+    fn has_states(kind: &DataType) -> bool {
+        use DataType::{Boolean, Dictionary, LargeUtf8, Null, Utf8, Utf8View};
+        match kind {
+            Boolean | Null | Utf8 | LargeUtf8 | Utf8View => true,
+            Dictionary(_, values) => has_states(values),
+            kind => kind.is_integer() || kind.is_floating(),
+        }
     }
+    if has_states(field.data_type()) {
+        return Ok(());
+    }
+    let named = field.metadata().get(TYPE_NAME).cloned();
+    let kind = named.unwrap_or_else(|| field.data_type().to_string());
+    Err(Problem::UnsupportedType { column: field.name().clone(), kind })
 }
 
 fn column(array: &ArrayRef, name: &str) -> Result<Column, Problem> {

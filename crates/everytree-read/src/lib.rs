@@ -3,6 +3,8 @@
 
 #[cfg(feature = "parquet")]
 mod columnar;
+#[cfg(feature = "parquet")]
+mod copied;
 mod error;
 mod filled;
 mod frame;
@@ -10,6 +12,8 @@ mod frame;
 mod quotes;
 mod selection;
 mod sheet;
+#[cfg(feature = "csv")]
+mod small;
 mod table;
 #[cfg(feature = "csv")]
 mod text;
@@ -17,6 +21,10 @@ mod text;
 mod weights;
 mod write;
 
+#[cfg(feature = "parquet")]
+pub use columnar::TYPE_NAME;
+#[cfg(feature = "parquet")]
+pub use copied::copied;
 pub use error::{Place, Problem, ReadError};
 pub use filled::{Fill, copy_filled};
 #[cfg(feature = "parquet")]
@@ -24,6 +32,8 @@ pub use frame::Frame;
 pub use frame::Source;
 pub use selection::Selection;
 pub use sheet::{Header, ReadSettings};
+#[cfg(feature = "csv")]
+pub use small::small_text;
 pub use table::{
     CellRules, FileFacts, Row, Scanned, for_each_row, read_dataset, readable_twice, scan_tables,
 };

@@ -40,6 +40,23 @@ pub struct ReadSettings {
     pub selection: Selection,
 }
 
+/// What a column is looked at for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Not at all.
+    Nothing,
+    /// Its values are states.
+    States,
+    /// Its values tell rows apart, whatever they are.
+    Names,
+}
+
+impl Use {
+    pub fn states_if(wanted: bool) -> Self {
+        if wanted { Self::States } else { Self::Nothing }
+    }
+}
+
 /// A format of files: how its rows are visited, and copied with cells filled in.
 pub(crate) trait Format {
     /// The names of the columns, where the format has them.
@@ -64,9 +81,9 @@ pub(crate) trait Format {
         false
     }
 
-    /// Looks at these columns only; the others may come as missing cells.
-    fn only(&mut self, wanted: Vec<bool>) -> Result<(), Problem> {
-        let _ = wanted;
+    /// Looks at columns as it is said; those that are not looked at may come as missing cells.
+    fn only(&mut self, uses: Vec<Use>) -> Result<(), Problem> {
+        let _ = uses;
         Ok(())
     }
 
@@ -197,9 +214,9 @@ impl Sheet {
         self.body.has_decimal_commas()
     }
 
-    /// Looks at these columns only.
-    pub fn only(&mut self, wanted: impl Iterator<Item = bool>) -> Result<(), ReadError> {
-        self.body.only(wanted.collect()).map_err(|problem| self.error(problem))
+    /// Looks at columns as it is said.
+    pub fn only(&mut self, uses: impl Iterator<Item = Use>) -> Result<(), ReadError> {
+        self.body.only(uses.collect()).map_err(|problem| self.error(problem))
     }
 
     /// Every cell, row by row; of a text file, those below the first line, rows counted from `first_row`.

@@ -3,7 +3,7 @@
 use crate::error::{Place, Problem, ReadError};
 use crate::frame::Source;
 use crate::selection::Selection;
-use crate::sheet::{Header, ReadSettings, Sheet};
+use crate::sheet::{Header, ReadSettings, Sheet, Use};
 use everytree_core::data::scan::{Notice, Scan, ScanError, ScanSettings};
 use everytree_core::data::{
     Cell, Dataset, DatasetError, Decimal, Encoded, Encoder, Missing, NumberFormat, Schema, Table,
@@ -76,7 +76,7 @@ pub fn scan_tables(
         // Names are known once it is clear whether the first line has some.
         None => vec![true; sheet.columns()],
     };
-    sheet.only(wanted.into_iter())?;
+    sheet.only(wanted.into_iter().map(Use::states_if))?;
     let decimal = match settings.decimal {
         Decimal::LikelyPoint if sheet.has_decimal_commas() => Decimal::LikelyComma,
         said => said,
@@ -119,7 +119,7 @@ pub fn scan_tables(
     match &names[..] {
         [] => return Err(sheet.error(ScanError::NothingLeft.into())),
         [name] => {
-            let hint = " that is not left out".to_owned();
+            let hint = "; all others are left out".to_owned();
             return Err(sheet.error(Problem::OneColumn { name: name.clone(), hint }));
         }
         _ => {}
@@ -136,7 +136,7 @@ pub fn scan_tables(
         let known = Known { names: &names, left_out: &left_out, named: header };
         let columns =
             match_columns(&sheet, known, header, &read.selection).map_err(|problem| sheet.error(problem))?;
-        sheet.only(columns.iter().map(Option::is_some))?;
+        sheet.only(columns.iter().map(|column| Use::states_if(column.is_some())))?;
         if !header && sheet.typed_names().is_none() {
             let first = sheet.first_line().to_vec();
             first
@@ -311,7 +311,10 @@ pub fn for_each_row<'a>(
     let ids: Vec<usize> = (0..names.len()).filter(|&column| named_columns && is_id(&names[column])).collect();
     let id_of: Vec<Option<usize>> =
         (0..columns.len()).map(|column| ids.iter().position(|&id| id == column)).collect();
-    sheet.only(columns.iter().zip(&id_of).map(|(variable, id)| variable.is_some() || id.is_some()))?;
+    sheet.only(columns.iter().zip(&id_of).map(|(variable, id)| match id {
+        Some(_) if variable.is_none() => Use::Names,
+        _ => Use::states_if(variable.is_some()),
+    }))?;
     let encoder = Encoder::new(schema);
     let mut codes = vec![0u16; schema.variables.len()];
     // What the table does not have is not observed.

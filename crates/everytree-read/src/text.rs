@@ -169,7 +169,7 @@ impl Format for Text {
 
     fn hint(&self) -> String {
         let Some(other) = self.other else { return String::new() };
-        let name = if other == '\t' { "$'\\t'".to_owned() } else { format!("'{other}'") };
+        let name = if other == '\t' { "tab".to_owned() } else { other.to_string() };
         let cut = self.delimiter();
         format!("; its first line has {other:?}, fields were cut at {cut:?}: try `delimiter = {name}`")
     }

@@ -1,5 +1,7 @@
 //! A square matrix of weights from a CSV file.
 
+use crate::small::small_text;
+use everytree_core::memory;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -69,12 +71,10 @@ pub enum WeightsError {
 /// Reads a square matrix of comma-separated numbers. A first line in which no cell is a number is a header of names.
 pub fn read_weights(path: &Path) -> Result<Weights, WeightsError> {
     let unreadable = |problem: String| WeightsError::Unreadable { path: path.to_owned(), problem };
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .trim(csv::Trim::All)
-        .from_path(path)
-        .map_err(|error| unreadable(plain(&error)))?;
+    // A cell has two bytes at least, and takes many times as much.
+    let file = small_text(path, memory::limit() / 16).map_err(|error| unreadable(error.to_string()))?;
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(file);
     let mut names: Option<Vec<String>> = None;
     let mut values = Vec::new();
     let (mut rows, mut columns) = (0, 0);

@@ -412,14 +412,23 @@ impl Compare {
         observer: &mut dyn CompareObserver,
     ) -> Result<ComparedFamily, String> {
         const NO_TIME: &str = "there was no time left";
+        if observer.stop() || time.is_zero() {
+            return Err(NO_TIME.to_owned());
+        }
+        let begin = Instant::now();
         let fit = self.fit(family, rows);
         let looks_for_blocks = Family::preset(family).is_ok_and(|(_, preset)| preset.blocks);
         if looks_for_blocks {
-            let groupings = fit.groupings(&rows.train).map_err(|error| error.to_string())?;
+            let stop = || observer.stop() || begin.elapsed() >= time;
+            let groupings = fit.groupings_until(&rows.train, &stop).map_err(|error| error.to_string())?;
+            if stop() {
+                return Err(NO_TIME.to_owned());
+            }
             if groupings.iter().all(Vec::is_empty) {
                 return Err("no columns belong together".to_owned());
             }
         }
+        let time = time.saturating_sub(begin.elapsed());
         if observer.stop() || time.is_zero() {
             return Err(NO_TIME.to_owned());
         }

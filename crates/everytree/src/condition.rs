@@ -164,7 +164,14 @@ impl Range {
         };
         if likelihoods.iter().all(|&likelihood| likelihood == 0.0) {
             let (column, known) = (variable.name.clone(), variable.labels());
-            return Err(Kind::EmptyRange { column, range: self.to_string(), known }.into());
+            let numbers = match (&variable.states, &variable.quantiles[..]) {
+                (States::Bins(_), [least, .., most]) => {
+                    let [least, most] = [least, most].map(|end| variable.format.write(*end));
+                    format!("its numbers are from {least} to {most}")
+                }
+                _ => format!("known: {}", crate::error::quoted(&known)),
+            };
+            return Err(Kind::EmptyRange { column, range: self.to_string(), numbers, known }.into());
         }
         likelihoods.resize(variable.len(), 0.0);
         Ok(likelihoods)
@@ -299,7 +306,7 @@ impl Condition {
             let plain = || text.parse::<f64>().ok().filter(|x| !x.is_nan());
             variable
                 .format
-                .parse_loosely(text)
+                .parse_cell(text)
                 .or_else(plain)
                 .ok_or_else(|| problem(format!("{text:?} is not a number")))
         };
@@ -338,6 +345,9 @@ impl Condition {
                     };
                     let (low, high) =
                         (end(low, f64::NEG_INFINITY)?, end(high.trim_start_matches('='), f64::INFINITY)?);
+                    if low > high && value.contains("...") {
+                        return Err(problem("two points are between the numbers: A..B".to_owned()));
+                    }
                     if low > high {
                         return Err(problem(format!("the smaller number comes first: {high}..{low}")));
                     }
@@ -473,6 +483,9 @@ fn quoted(text: &str) -> Result<(String, &str), String> {
     }
 }
 
+/// How answers name the state of a missing cell.
+const MISSING: &str = "(missing)";
+
 /// One value, or several with commas between; in quotes, or as they are. A label may have commas of its own: the longest that fits
 /// is meant. Nothing is a missing cell.
 fn values(variable: &Variable, missing: &[String], text: &str) -> Result<Vec<Option<String>>, String> {
@@ -502,8 +515,8 @@ fn values(variable: &Variable, missing: &[String], text: &str) -> Result<Vec<Opt
         // What is no label as it stands may be a number that is written otherwise: one part alone.
         let end = ends.iter().rev().find(|&&end| is_known(rest[..end].trim())).unwrap_or(&ends[0]);
         let value = rest[..*end].trim();
-        let is_missing =
-            value.is_empty() || (missing.iter().any(|na| na == value) && !known.iter().any(|l| l == value));
+        let stands_for_missing = || value == MISSING || missing.iter().any(|na| na == value);
+        let is_missing = value.is_empty() || (!known.iter().any(|l| l == value) && stands_for_missing());
         found.push(if is_missing { None } else { Some(value.to_owned()) });
         if *end == rest.len() {
             return Ok(found);

@@ -90,7 +90,7 @@ impl Model {
             return Err(Error::unwanted("weights", words));
         }
         if let Some(weight) = weights.iter().find(|weight| !(weight.is_finite() && **weight > 0.0)) {
-            return Err(Error::option("weights", weight, "must be positive"));
+            return Err(Error::option("weights", weight, "must be positive and finite"));
         }
         models.iter().try_for_each(|model| same(first.schema(), model.schema()))?;
         room_for(models.iter().map(bytes_of).sum())?;

@@ -3,7 +3,7 @@
 use crate::spelling::{Spelling, spelled};
 use everytree_core::blocks::BlocksError;
 use everytree_core::data::scan::ScanError;
-use everytree_core::data::{DatasetError, did_you_mean};
+use everytree_core::data::{DatasetError, did_you_mean, listed};
 use everytree_core::file::{ContentError, FileError};
 use everytree_core::infer::{EvidenceError, InferError};
 use everytree_core::learn::{LearnError, SourceError};
@@ -134,7 +134,7 @@ pub(crate) enum Kind {
     #[error(
         "there is no column {column:?}{}; the columns are {}",
         did_you_mean(column, known),
-        listed(known, 200)
+        first_of(known, 200)
     )]
     UnknownColumn { column: String, known: Vec<String> },
     #[error("{}column {column:?}: unknown value {value:?}{}; known: {}{hint}", at_row(*row), did_you_mean(value, known), quoted(known))]
@@ -143,8 +143,12 @@ pub(crate) enum Kind {
     Condition { text: String, problem: String },
     #[error("column {column:?}: its values are not numbers, and have no range {range}")]
     NoNumbers { column: String, range: String },
-    #[error("column {column:?}: there is no value in {range}; known: {}", quoted(known))]
-    EmptyRange { column: String, range: String, known: Vec<String> },
+    #[error("column {column:?}: there is no value in {range}; {numbers}")]
+    EmptyRange { column: String, range: String, numbers: String, known: Vec<String> },
+    #[error("column {column:?}: no value is left; known: {}", quoted(known))]
+    NoValueLeft { column: String, known: Vec<String> },
+    #[error("column {column:?}: no cell was missing in training, so it has no such state")]
+    NeverMissing { column: String },
     #[error("column {column:?} is given twice")]
     GivenTwice { column: String },
     #[error("{0}")]
@@ -225,7 +229,8 @@ impl Error {
         match &*self.kind {
             Kind::Option { .. } | Kind::Family(_) | Kind::GivenTwice { .. } => ErrorCode::InvalidOption,
             Kind::Condition { .. } | Kind::NoNumbers { .. } => ErrorCode::InvalidOption,
-            Kind::EmptyRange { .. } => ErrorCode::UnknownValue,
+            Kind::EmptyRange { .. } | Kind::NeverMissing { .. } => ErrorCode::UnknownValue,
+            Kind::NoValueLeft { .. } => ErrorCode::ImpossibleEvidence,
             Kind::UnknownColumn { .. } => ErrorCode::UnknownColumn,
             Kind::UnknownValue { .. } => ErrorCode::UnknownValue,
             Kind::Evidence(_) => ErrorCode::InvalidOption,
@@ -280,6 +285,8 @@ impl Error {
             | Kind::GivenTwice { column }
             | Kind::NoNumbers { column, .. }
             | Kind::EmptyRange { column, .. }
+            | Kind::NoValueLeft { column, .. }
+            | Kind::NeverMissing { column }
             | Kind::Blocks { column, .. }
             | Kind::Dataset(DatasetError::Code { column, .. }) => Some(column),
             _ => match self.problem()? {
@@ -316,7 +323,8 @@ impl Error {
         match &*self.kind {
             Kind::UnknownColumn { known, .. }
             | Kind::UnknownValue { known, .. }
-            | Kind::EmptyRange { known, .. } => known,
+            | Kind::EmptyRange { known, .. }
+            | Kind::NoValueLeft { known, .. } => known,
             _ => match self.problem() {
                 Some(Problem::Unknown { known, .. } | Problem::MissingColumn { known, .. }) => known,
                 _ => &[],
@@ -479,15 +487,16 @@ fn at_row(row: Option<u64>) -> String {
 }
 
 /// The first names of a list.
-fn listed(all: &[String], most: usize) -> String {
+fn first_of(all: &[String], most: usize) -> String {
     let more = if all.len() > most { ", …" } else { "" };
-    format!("{}{more}", all[..all.len().min(most)].join(", "))
+    format!("{}{more}", listed(&all[..all.len().min(most)]))
 }
 
-/// The first values of a list.
-fn quoted(all: &[String]) -> String {
+/// The first values of a list; nothing stands for a missing cell.
+pub(crate) fn quoted(all: &[String]) -> String {
     const MOST: usize = 10;
-    let some: Vec<String> = all.iter().take(MOST).map(|value| format!("{value:?}")).collect();
+    let one = |value: &String| if value.is_empty() { "(missing)".to_owned() } else { format!("{value:?}") };
+    let some: Vec<String> = all.iter().take(MOST).map(one).collect();
     let more = if all.len() > MOST { format!(", … ({} in all)", all.len()) } else { String::new() };
     format!("{}{more}", some.join(", "))
 }

@@ -3,7 +3,7 @@
 use crate::condition::{Condition, Range};
 use crate::error::Kind;
 use crate::{Error, Result};
-use everytree_core::data::{Cell, Encoded, Encoder, Schema, States, Variable};
+use everytree_core::data::{Cell, Encoded, Encoder, OTHER, Schema, States, Variable};
 use everytree_core::infer;
 
 /// The place of a column.
@@ -45,7 +45,8 @@ pub(crate) fn state_of(schema: &Schema, variable: usize, value: Option<&str>) ->
         Some(value) => state(schema, &encoder, variable, value),
         None => encoder.missing(variable).map(usize::from),
     };
-    found.ok_or_else(|| unknown(schema, variable, value.unwrap_or_default()))
+    let never_missing = || Kind::NeverMissing { column: schema.variables[variable].name.clone() }.into();
+    found.ok_or_else(|| value.map_or_else(never_missing, |value| unknown(schema, variable, value)))
 }
 
 /// Evidence about a row, in labels.
@@ -172,9 +173,16 @@ impl<'m> Evidence<'m> {
                     values => states_of(values)?,
                 };
                 let known = &self.schema.variables[variable];
+                // Of the labels that are not told apart there are others besides.
+                let named_other = values.iter().flatten().any(|value| value == OTHER);
+                let other = match &known.states {
+                    States::Others(labels) if !named_other => Some(labels.len()),
+                    _ => None,
+                };
+                let not = not.into_iter().filter(|&state| Some(state) != other);
                 // Whatever has another value has a value.
                 let missing = known.states.len()..known.len();
-                self.excluded[variable].extend(not.into_iter().chain(missing));
+                self.excluded[variable].extend(not.chain(missing));
                 self.narrow(variable)
             }
             Condition::Range(range) => {
@@ -235,7 +243,9 @@ impl<'m> Evidence<'m> {
         let before = list.iter().any(|&likelihood| likelihood > 0.0);
         self.excluded[variable].iter().for_each(|&state| list[state] = 0.0);
         if before && list.iter().all(|&likelihood| likelihood == 0.0) {
-            return Err(unknown(self.schema, variable, "any other value"));
+            let Variable { name: column, .. } = self.schema.variables[variable].clone();
+            let known = self.schema.variables[variable].labels();
+            return Err(Kind::NoValueLeft { column, known }.into());
         }
         self.given[variable] = true;
         self.likelihoods.forget(variable);
@@ -253,6 +263,44 @@ impl<'m> Evidence<'m> {
     /// Is anything known of this column?
     pub fn is_given(&self, column: &str) -> bool {
         self.schema.position(column).is_some_and(|variable| self.given[variable])
+    }
+
+    /// Is there one value alone that this column can have?
+    ///
+    /// ```
+    /// # use everytree::{Dataset, Fit};
+    /// # let cells = |a: &'static str, b| [a, b].repeat(20).into_iter().map(Some).collect::<Vec<_>>();
+    /// # let data = Dataset::from_columns([("smoker", cells("yes", "no")), ("age", cells("20", "30"))])?;
+    /// # let model = Fit::new().family("moat").epochs(1).run(&data)?;
+    /// let evidence = model.evidence().given_text("smoker=yes")?.given_text("age<40")?;
+    /// assert!(evidence.is_settled("smoker") && !evidence.is_settled("age"));
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn is_settled(&self, column: &str) -> bool {
+        let possible = |variable: usize| self.likelihoods.of(variable).iter().filter(|p| **p > 0.0).count();
+        self.schema.position(column).is_some_and(|variable| possible(variable) == 1)
+    }
+
+    /// A cell that has this state, as one would write it: the label; of a bin, a number in it, and in the range that is known of the
+    /// column.
+    ///
+    /// ```
+    /// # use everytree::{Fit, ReadOptions};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("ages.csv");
+    /// # let rows: String = (0..40).map(|i| format!("{i},{}\n", if i < 20 { "young" } else { "old" })).collect();
+    /// # std::fs::write(&path, format!("age,group\n{rows}"))?;
+    /// let ages = ReadOptions::default().all_bins(4).open(&path)?;
+    /// let model = Fit::new().family("chow-liu").run(&ages)?;
+    /// assert_eq!(model.evidence().cell(0, 1), "15");
+    /// assert_eq!(model.evidence().given_text("age in 12..13")?.cell(0, 1), "13");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When there is no such column or state.
+    pub fn cell(&self, variable: usize, state: usize) -> String {
+        cell(&self.schema.variables[variable], state, self.ranges[variable])
     }
 
     /// The range of numbers that is known of a column, if one is.
@@ -274,6 +322,18 @@ impl<'m> Evidence<'m> {
             }
         }
         Ok(known)
+    }
+}
+
+/// A cell that has this state: of a bin, a number in it, and in this range.
+pub(crate) fn cell(variable: &Variable, state: usize, range: Option<Range>) -> String {
+    let usual = variable.cell(state);
+    let number = || variable.format.parse(&usual);
+    match (&variable.states, range) {
+        (States::Bins(_), Some(range)) if !number().is_some_and(|number| range.contains(number)) => {
+            range.number_in_bin(variable, state).map_or(usual, |number| variable.format.write(number))
+        }
+        _ => usual,
     }
 }
 

@@ -150,15 +150,7 @@ impl ImputedCell {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn text(&self, schema: &Schema) -> String {
-        let variable = &schema.variables[self.variable];
-        let usual = variable.cell(self.state);
-        let number = || variable.format.parse(&usual);
-        match (&variable.states, self.range) {
-            (States::Bins(_), Some(range)) if !number().is_some_and(|number| range.contains(number)) => range
-                .number_in_bin(variable, self.state)
-                .map_or(usual, |number| variable.format.write(number)),
-            _ => usual,
-        }
+        crate::evidence::cell(&schema.variables[self.variable], self.state, self.range)
     }
 }
 

@@ -88,7 +88,7 @@ pub use most_probable::{MostProbable, ProbableRow};
 pub use query::{Answer, EdgeAnswer, Matching, Query, ValueAnswer};
 pub use sample::Sample;
 pub use score::{Score, Scoring, Streamed, Unknown};
-pub use spelling::{Spelling, spelled};
+pub use spelling::{Spelling, in_shell, spelled};
 #[doc(hidden)]
 pub use words::{count, plural, say};
 

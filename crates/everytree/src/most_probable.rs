@@ -1,9 +1,11 @@
 //! The most probable rows (MAP), given evidence.
 
+use crate::error::Kind;
 use crate::evidence::{Evidence, with_evidence};
 use crate::{Error, Model, Result, Work};
 use everytree_core::data::Schema;
 use everytree_core::infer::Search;
+use everytree_core::memory;
 use std::fmt;
 
 /// Most rows that are looked for.
@@ -127,6 +129,19 @@ impl<'m> MostProbable<'m> {
         self
     }
 
+    /// Is there room for the rows that are found, and for those that trees begin with?
+    fn check_room(&self) -> Result<()> {
+        let columns = self.model.schema().variables.len() as u64;
+        // Codes, twice while they are sorted, and what a list needs besides.
+        let bytes = |rows: usize| (rows as u64).saturating_mul(4 * columns + 100);
+        let is_tree = self.model.core().members().iter().all(|member| member.is_of_trees());
+        let begun = if is_tree { 0 } else { self.trees };
+        let need = bytes(self.rows).saturating_add(bytes(begun));
+        let need = need.saturating_add(self.model.memory_needed(Work::Search));
+        let fits = memory::check("the rows of this search", need);
+        Ok(fits.map_err(|error| Kind::Memory(error, "; fewer rows or `trees` take less"))?)
+    }
+
     /// The rows, the most probable first.
     pub fn run(&self) -> Result<Vec<ProbableRow>> {
         if !(1..=MOST).contains(&self.rows) {
@@ -135,6 +150,7 @@ impl<'m> MostProbable<'m> {
         if self.rows.saturating_mul(self.model.schema().variables.len()) > MOST_CELLS {
             return Err(Error::option("rows", self.rows, format!("at most {MOST_CELLS} cells in all")));
         }
+        self.check_room()?;
         let known = match self.missing_as_state {
             true => self.evidence.likelihoods().clone(),
             false => self.evidence.observed_only()?,

@@ -19,7 +19,7 @@ mod unique;
 pub use codes::{Codes, CodesError};
 pub use dataset::{Dataset, DatasetError};
 pub use missing::Missing;
-pub use names::{did_you_mean, fits};
+pub use names::{did_you_mean, fits, in_list, listed};
 pub use number_format::{Decimal, NumberFormat};
 pub use schema::{Cell, Encoded, Encoder, OTHER, Schema, States, Variable};
 pub(crate) use schema::{boolean, exact_number, number};

@@ -62,6 +62,26 @@ pub fn did_you_mean(name: &str, known: &[String]) -> String {
     }
 }
 
+/// A name as it is said in a list with commas: in quotes, in which a quote is doubled, where it needs them.
+///
+/// ```
+/// use everytree_core::data::in_list;
+///
+/// assert_eq!(in_list("body mass"), "body mass");
+/// assert_eq!(in_list("free, text"), "\"free, text\"");
+/// ```
+pub fn in_list(name: &str) -> String {
+    match name.trim() == name && !name.is_empty() && !name.contains([',', '"']) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+/// Names, with commas between.
+pub fn listed(names: &[String]) -> String {
+    names.iter().map(|name| in_list(name)).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 mod column;
 
 use super::{
-    Cell, Decimal, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, did_you_mean,
+    Cell, Decimal, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, did_you_mean, listed,
 };
 use column::{Column, quantiles};
 use std::collections::BTreeMap;
@@ -171,7 +171,11 @@ pub enum ScanError {
         what: &'static str,
     },
     /// An option for a column that is not there.
-    #[error("`{option}`: there is no column {column:?}{}; the columns are {}", did_you_mean(column, known), known.join(", "))]
+    #[error(
+        "`{option}`: there is no column {column:?}{}; the columns are {}",
+        did_you_mean(column, known),
+        listed(known)
+    )]
     NoSuchColumn {
         /// Which option.
         option: &'static str,

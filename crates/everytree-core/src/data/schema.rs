@@ -176,12 +176,18 @@ impl Variable {
             States::Reals(values) => self.format.write(values[state]),
             States::Texts(values) => values[state].clone(),
             States::Others(values) => values.get(state).map_or_else(|| OTHER.to_owned(), String::clone),
-            States::Bins(edges) => match (state.checked_sub(1).map(|below| edges[below]), edges.get(state)) {
-                (None, None) => "any".to_owned(),
-                (None, Some(above)) => format!("< {above}"),
-                (Some(below), None) => format!(">= {below}"),
-                (Some(below), Some(above)) => format!("[{below}, {above})"),
-            },
+            States::Bins(edges) => {
+                // As the column writes numbers, so that an edge can be asked about as it is shown.
+                let write = |edge: &f64| self.format.write(*edge);
+                let below = state.checked_sub(1).map(|below| write(&edges[below]));
+                let between = if self.format.has_decimal_comma() { "; " } else { ", " };
+                match (below, edges.get(state).map(write)) {
+                    (None, None) => "any".to_owned(),
+                    (None, Some(above)) => format!("< {above}"),
+                    (Some(below), None) => format!(">= {below}"),
+                    (Some(below), Some(above)) => format!("[{below}{between}{above})"),
+                }
+            }
         }
     }
 

@@ -11,12 +11,17 @@ use crate::spanning::RootedForest;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// The `count` rows of the highest probability times likelihood, the best first; fewer where no more are possible.
+/// Rows between two questions whether to go on.
+const BETWEEN: usize = 64;
+
+/// The `count` rows of the highest probability times likelihood, the best first; fewer where no more are possible, or where `go_on`,
+/// which hears what part is done, asks for an end.
 pub(super) fn k_best<T: EdgeTables>(
     tables: &T,
     tree: &RootedForest,
     evidence: &Evidence,
     count: usize,
+    go_on: &dyn Fn(f64) -> bool,
 ) -> Vec<Vec<u16>> {
     let mut below = Below::new(tables, tree, evidence);
     let Some(first) = below.first() else { return Vec::new() };
@@ -25,6 +30,9 @@ pub(super) fn k_best<T: EdgeTables>(
     let mut queue = Queue::default();
     let mut begin = 0;
     while rows.len() < count {
+        if rows.len().is_multiple_of(BETWEEN) && !go_on(rows.len() as f64 / count as f64) {
+            break;
+        }
         // Of the newest row: another state at one place, the best that can follow behind it.
         let (base, value) = (rows.len() - 1, values[rows.len() - 1]);
         for place in begin..tree.len() {
@@ -280,7 +288,7 @@ mod tests {
                 all_rows().iter().map(weight).filter(|weight| *weight > 0.0).collect();
             expected.sort_by(|a, b| b.total_cmp(a));
             for count in [1, 2, 7, 1000] {
-                let found = k_best(&tables, &tree, &evidence, count);
+                let found = k_best(&tables, &tree, &evidence, count, &|_| true);
                 assert_eq!(found.len(), count.min(expected.len()));
                 for (row, expected) in found.iter().zip(&expected) {
                     assert!((weight(row) / expected - 1.0).abs() < 1e-12, "{row:?}");
@@ -297,9 +305,17 @@ mod tests {
         let states = vec![2; 1000];
         let tables = TreeTables::build(&states, |_, _, _, _| 0.5, |_, _| 0.5);
         let tree = RootedForest::from_parents((0..1000).collect()).unwrap();
-        let found = k_best(&tables, &tree, &Evidence::none(&states), 3000);
+        let found = k_best(&tables, &tree, &Evidence::none(&states), 3000, &|_| true);
         let distinct: std::collections::HashSet<_> = found.iter().collect();
         assert_eq!(distinct.len(), 3000);
+        // Whoever asks for an end has the best of them.
+        let asked = std::cell::Cell::new(0);
+        let some = k_best(&tables, &tree, &Evidence::none(&states), 3000, &|part| {
+            asked.set(asked.get() + 1);
+            part < 0.1
+        });
+        assert_eq!((some.len(), asked.get()), (320, 5));
+        assert_eq!(some[..], found[..320]);
     }
 
     #[test]
@@ -309,6 +325,6 @@ mod tests {
         let mut evidence = Evidence::none(&[2, 2]);
         evidence.set(0, &[0]).unwrap();
         evidence.set(1, &[1]).unwrap();
-        assert!(k_best(&tables, &tree, &evidence, 3).is_empty());
+        assert!(k_best(&tables, &tree, &evidence, 3, &|_| true).is_empty());
     }
 }

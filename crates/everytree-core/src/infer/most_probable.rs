@@ -125,7 +125,7 @@ pub(crate) fn best_rows<P: Proposes>(
     };
     let mut proven = true;
     if let Some(tree) = only_tree {
-        best.judge(whole, evidence, &k_best(tree, tree.tree(), evidence, best.count))?;
+        best.judge(whole, evidence, &k_best(tree, tree.tree(), evidence, best.count, go_on))?;
     } else if Method::affordable(evidence, search.operations) == Method::Exact {
         exact::each(whole, evidence, &mut |row, log| best.offer(row, log))?;
     } else {

@@ -110,7 +110,7 @@ impl Footprint {
                 };
                 // And the edges of every component.
                 let pairs = (2.1 + 2.0 * components) * edges;
-                (answers + pairs, answers + pairs, answers, answers, 2.2 * own * components + seen + counted)
+                (answers + pairs, answers + pairs, answers, answers, 3.1 * own * components + seen + counted)
             }
             Trees::OneLatent => {
                 let columns = shape.hidden.unwrap_or(1).next_multiple_of(16) as f64;

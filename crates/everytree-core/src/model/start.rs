@@ -64,7 +64,7 @@ impl Start {
         let responsibilities = clusters(data, states, components, self.seed, stop);
         let total: f64 = data.weights.iter().sum();
         let mut shares = Vec::new();
-        let mut made = Vec::new();
+        let mut made: Vec<Component> = Vec::new();
         for k in 0..components {
             let own = responsibilities.iter().skip(k).step_by(components);
             let share =
@@ -73,7 +73,12 @@ impl Start {
                 .zip(&data.weights)
                 .map(|(part, weight)| weight * ((1.0 - IN_COMMON) * part + IN_COMMON * share))
                 .collect();
-            made.push(self.counted(states, data, &weights, (hidden, seed_of(self.seed, k as u64)), stop)?);
+            // As many as were asked for, though there is no time to count what each begins with.
+            let like_the_last = made.last().filter(|_| stop()).cloned();
+            made.push(match like_the_last {
+                Some(component) => component,
+                None => self.counted(states, data, &weights, (hidden, seed_of(self.seed, k as u64)), stop)?,
+            });
             shares.push(share * total + 1.0);
         }
         Mixture::new(made, &shares)

@@ -33,8 +33,13 @@ def _range(low: float, high: float, ends: str) -> Condition:
     return Condition("range", tuple(ends), (low, high))
 
 
-def between(low: float, high: float) -> Condition:
-    """A number between two, both included; also of columns that were cut into bins.
+def _end(name: str, value: float | None, otherwise: float) -> float:
+    """An end of a range; nothing, or infinity, leaves it open."""
+    return otherwise if value is None or value == otherwise else number(name, value)
+
+
+def between(low: float | None, high: float | None) -> Condition:
+    """A number between two, both included; also of columns that were cut into bins. ``None`` leaves an end open.
 
     Examples
     --------
@@ -45,7 +50,7 @@ def between(low: float, high: float) -> Condition:
     >>> answer["well", "yes"] > 0.9
     True
     """
-    return _range(number("low", low), number("high", high), "[]")
+    return _range(_end("low", low, -math.inf), _end("high", high, math.inf), "[]")
 
 
 def above(low: float, *, included: bool = False) -> Condition:
@@ -85,7 +90,7 @@ def isin(values: Iterable[Any]) -> Condition:
 
 
 def isnot(*values: Any) -> Condition:
-    """Observed, and none of these values; ``isnot(None)``: observed.
+    """Observed, and none of these values, one by one or as a list; ``isnot(None)``: observed.
 
     Examples
     --------
@@ -93,6 +98,8 @@ def isnot(*values: Any) -> Condition:
     >>> everytree.isnot("nurse").values
     ('nurse',)
     """
+    if len(values) == 1 and isinstance(values[0], (list, tuple, set, frozenset, np.ndarray)):
+        values = tuple(values[0])
     return Condition("not-in", values)
 
 

@@ -96,6 +96,19 @@ def under(made: Look, table: Any, names: list[str]) -> Any:
     return made.source.rename_columns(names).__arrow_c_stream__()
 
 
+def unobserved(made: Look, table: Any, names: list[str]) -> Any:
+    """The table with columns of missing cells under these names; those that it has of these names are taken out."""
+    if made.rows < 0 or not made.named:
+        raise ValueError("drop: a table with names, whose rows can be counted, is needed")
+    if isinstance(table, list):
+        table = [column for column in table if column[0] not in names]
+    elif made.source is not None and set(names) & set(made.names):
+        kept = [name for name in made.names if name not in names]
+        table = made.source.select(kept).__arrow_c_stream__()
+    more = [(name, "objects", [None] * made.rows, None) for name in names]
+    return [*table, *more] if isinstance(table, list) else (table, more)
+
+
 def check_arrow(name: str, values: Any) -> None:
     """Values that Arrow keeps, in an array of its own or in one of pandas, are whole; others are left alone.
 
@@ -250,9 +263,12 @@ def _column(made: Look, name: str, values: np.ndarray) -> tuple[str, str, Any, A
         return name, "float", np.ascontiguousarray(values, dtype=np.float64), None
     if kind in "OUT":
         return _objects(made, name, values.tolist())
-    raise ValueError(
-        f'column "{name}" has type {values.dtype}, which has no discrete states here; convert it to text or numbers'
-    )
+    if kind == "M":
+        made_of = values.astype("datetime64[us]")
+        there = np.ascontiguousarray(~np.isnat(made_of), dtype=np.uint8)
+        return name, "microseconds", (np.ascontiguousarray(made_of.view(np.int64)), str(values.dtype)), there
+    # It may be among the columns that are left out.
+    return name, "others", (str(values.dtype), len(values)), None
 
 
 def _objects(made: Look, name: str, values: list[Any]) -> tuple[str, str, Any, Any]:
@@ -329,6 +345,12 @@ class Values:
         if known and kind in ("texts", "others"):
             values = [known.get(value, value) for value in values]
         return cls(variable["name"], values + [None] * bool(variable["missing"]), binned)
+
+    def within(self, numbers: list[float]) -> Values:
+        """The same with other numbers for its bins, as long as whole numbers stay whole."""
+        whole = all(isinstance(value, int) for value in self.values[: len(numbers)])
+        made = [int(x) if whole and x.is_integer() else x for x in numbers]
+        return Values(self.name, made + self.values[len(numbers) :], self.binned)
 
     def take(self, codes: np.ndarray) -> np.ndarray:
         """The values of these states."""

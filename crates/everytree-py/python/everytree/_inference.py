@@ -43,6 +43,7 @@ class Inference:
         unknown: str = "unobserved",
         tolerance: float = 0.05,
         trees: int = 20_000,
+        drop: Any = None,
         random_state: Any = None,
     ) -> np.ndarray:
         """The log-likelihood of every row, in nats.
@@ -64,6 +65,7 @@ class Inference:
             unknown=unknown,
             tolerance=tolerance,
             trees=trees,
+            drop=drop,
             random_state=random_state,
         ).log_prob
 
@@ -75,6 +77,7 @@ class Inference:
         unknown: str = "unobserved",
         tolerance: float = 0.05,
         trees: int = 20_000,
+        drop: Any = None,
         random_state: Any = None,
     ) -> LogProb:
         """The log-probability of what was observed of every row, with standard errors (0 where it is exact).
@@ -91,6 +94,8 @@ class Inference:
             Standard error that is good enough.
         trees : int
             Most random trees for one row.
+        drop : column or list of columns, optional
+            Columns that are taken for not observed; the table may have them or not.
         random_state : int, optional
 
         Examples
@@ -103,7 +108,7 @@ class Inference:
         ([-0.69], [0.0])
         """
         model = self._fitted()
-        table = self._table(X)
+        table = self._table(X, drop=drop)
         how = self._scoring(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown=unknown)
         with self._progress("scored") as on_rows:
             scores, errors, notes = model.score(table, how, on_rows)
@@ -162,6 +167,7 @@ class Inference:
         unknown: str = "unobserved",
         tolerance: float = 0.05,
         trees: int = 20_000,
+        drop: Any = None,
         random_state: Any = None,
     ) -> Surprisal:
         """The surprisal of every row, and of every cell of it given the others, in nats: for anomaly detection.
@@ -178,7 +184,7 @@ class Inference:
         1
         """
         model = self._fitted()
-        table = self._table(X)
+        table = self._table(X, drop=drop)
         how = self._scoring(tolerance, trees, random_state, missing_as_state=bool(missing_as_state), unknown=unknown)
         with self._progress("scored") as on_rows:
             rows, cells, notes = model.surprisal(table, how, on_rows)
@@ -258,6 +264,8 @@ class Inference:
             effective_sample_size=figure(found["effective_sample_size"]),
             log_evidence=found["log_evidence"],
             matching_rows=found["matching_rows"],
+            data_rows=found["data_rows"],
+            unknown_rows=found["unknown_rows"],
             log_evidence_standard_error=figure(found["log_evidence_standard_error"]),
             r_hat=found["r_hat"],
             edges=[tuple(edge) for edge in found["edges"]] if edges else None,
@@ -282,8 +290,9 @@ class Inference:
         model = self._fitted()
         if not isinstance(n, (int, np.integer)) or n < 0:
             raise ValueError(f"n {n!r}: a number of rows")
-        codes, _ = model.sample(self._given(given), int(n), self._options(random_state))
-        return self._rows(codes, numbered=True)
+        known = self._given(given)
+        codes, _ = model.sample(known, int(n), self._options(random_state))
+        return self._rows(codes, self._values_given(known), numbered=True)
 
     def most_probable(
         self,
@@ -311,8 +320,9 @@ class Inference:
         how = self._options(random_state, trees=whole("trees", trees), missing_as_state=bool(missing_as_state))
         if whole("n", n) < 1:
             raise ValueError(f"n {n}: at least one row")
-        codes, logs, proven = model.most_probable(self._given(given), int(n), how)
-        return MostProbable(self._rows(codes), np.array(logs), np.array(proven, dtype=bool))
+        known = self._given(given)
+        codes, logs, proven = model.most_probable(known, int(n), how)
+        return MostProbable(self._rows(codes, self._values_given(known)), np.array(logs), np.array(proven, dtype=bool))
 
     def impute(
         self,
@@ -356,12 +366,14 @@ class Inference:
         part, table = _frames.look(X, only=self._only())
         table = self._renamed(part, table)
         told = self._options(random_state, how=how, unknown=unknown, probabilities=bool(return_probabilities))
+        known = self._given(given)
+        by_column = self._values_given(known)
         with self._progress("filled") as on_rows:
-            (*places, probabilities, errors), note = model.impute(table, told, on_rows, self._given(given))
+            (*places, probabilities, errors), note = model.impute(table, told, on_rows, known)
         if note is not None:
             warnings.warn(note, stacklevel=2)
         rows, variables, states = (np.frombuffer(some, dtype=np.int64).tolist() for some in places)
-        values = [self._values[v].values[s] for v, s in zip(variables, states)]
+        values = [by_column[v].values[s] for v, s in zip(variables, states)]
         # The columns of the table, by the variables of the model.
         by_place = len(part.names) == len(self._values) and not (part.named and self._named)
         back = {value.name: own for value, own in zip(self._values, part.names)} if by_place else {}
@@ -442,10 +454,17 @@ class Inference:
     def _scoring(self, tolerance: float, trees: int, random_state: Any, **more: Any) -> str:
         return self._how(tolerance, trees, random_state, device=str(getattr(self, "device", "auto")), **more)
 
-    def _table(self, X: Any, without: str | None = None) -> Any:
-        made, table = _frames.look(X, only=self._only())
+    def _table(self, X: Any, without: str | None = None, drop: Any = None) -> Any:
+        alone = drop is None or isinstance(drop, (str, bytes)) or not hasattr(drop, "__iter__")
+        dropped = [self._values[self._place(column)].name for column in ([] if drop is None else [drop] if alone else drop)]
+        only = self._only()
+        if dropped and only is None:
+            raise ValueError("drop: the model was learned from a table without names; make the cells missing instead")
+        made, table = _frames.look(X, only=only if only is None else only - set(dropped))
         if made.rows == 0:
             raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(made.names)})) while a minimum of 1 is required.")
+        if dropped:
+            return _frames.unobserved(made, table, dropped)
         return self._renamed(made, table, without)
 
     @property
@@ -532,9 +551,16 @@ class Inference:
             return self._values[self._place(column)].name, [_frames.text(value)]
         return self._values[self._place(target)].name, None
 
-    def _rows(self, codes: bytearray, *, numbered: bool = False) -> Any:
+    def _values_given(self, known: list[Any]) -> list[_frames.Values]:
+        """The values of every column by their states; of bins, numbers in the range that is known."""
+        within = dict(self._fitted().cells(known)) if known else {}
+        return [
+            values.within(within[place]) if place in within else values for place, values in enumerate(self._values)
+        ]
+
+    def _rows(self, codes: bytearray, by_column: list[_frames.Values], *, numbered: bool = False) -> Any:
         table = np.frombuffer(codes, dtype=np.uint16).reshape(-1, len(self._values))
-        columns = {values.name: values.take(table[:, place]) for place, values in enumerate(self._values)}
+        columns = {values.name: values.take(table[:, place]) for place, values in enumerate(by_column)}
         numbers = list(range(1, len(table) + 1))
         return _frames.build(self._look, columns, {name: numbers for name in self._about["ids"]} if numbered else {})
 

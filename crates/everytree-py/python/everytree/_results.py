@@ -36,6 +36,8 @@ class Query:
     r_hat: float | None = None  #: of chains; near 1 where they agree
     edges: list[tuple[str | None, str, float, float]] | None = None  #: from (None: a root), to, probability, error
     matching_rows: float | None = None  #: rows of ``data`` that agree with the evidence
+    data_rows: float | None = None  #: rows of ``data``
+    unknown_rows: int | None = None  #: rows of ``data`` with values of given columns that the model does not know
     _places: dict[Any, int] = field(default_factory=dict, repr=False)
     _names: list[str] = field(default_factory=list, repr=False)
 
@@ -79,7 +81,11 @@ class Query:
         values = max((len(value) for _, value, _ in lines), default=0)
         text = [f"{name:<{names}}  {value:<{values}}  {figures}" for name, value, figures in lines]
         if self.matching_rows is not None:
-            text.append(f"{self.matching_rows:,g} rows agree with the evidence")
+            agree = "agrees" if self.matching_rows == 1 else "agree"
+            text.append(f"{self.matching_rows:,g} of {self.data_rows:,g} rows in the data {agree} with the evidence")
+        if self.unknown_rows:
+            have = "row has" if self.unknown_rows == 1 else "rows have"
+            text.append(f"{self.unknown_rows:,} {have} a value of a given column that the model does not know: not counted")
         if self.method == "exact":
             text.append(f"exact under the model; log P(evidence) {self.log_evidence + 0.0:.4f}")
         else:

@@ -3,8 +3,8 @@
 use everytree_core::memory;
 use std::io::{self, Read};
 
-/// Writers make pieces of about 1 MB. Only beyond this is it asked how well a piece was packed …
-const LARGE: u64 = 64 << 20;
+/// Writers make pieces of about 1 MB, some of many rows at once. Only beyond this is it asked how well a piece was packed …
+const LARGE: u64 = 256 << 20;
 /// … and no large piece of a table is packed as well as this.
 const RATIO: u64 = 1000;
 /// What a byte of LZ4 can stand for at most.
@@ -14,7 +14,9 @@ const LZ4_RATIO: u64 = 255;
 pub(super) fn check_ratio(packed: u64, unpacked: u64) -> Result<(), String> {
     if unpacked > LARGE && unpacked / packed.max(1) >= RATIO {
         let unpacked = memory::in_words(unpacked);
-        return Err(format!("{packed} bytes that say to be {unpacked} when unpacked"));
+        return Err(format!(
+            "{packed} bytes that say to be {unpacked} when unpacked; if they are, write fewer rows at once"
+        ));
     }
     Ok(())
 }

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_little_that_says_to_be_much_is_refused() {
-        // Texts that are all alike, not by a dictionary: 160 MB in a few thousand bytes.
+        // Texts that are all alike, not by a dictionary: 320 MB in a few thousand bytes.
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_dictionary_enabled(false)
@@ -203,7 +203,7 @@ mod tests {
             .set_data_page_row_count_limit(1 << 30)
             .build();
         let text = "x".repeat(1 << 20);
-        let texts: ArrayRef = Arc::new(StringArray::from(vec![text.as_str(); 160]));
+        let texts: ArrayRef = Arc::new(StringArray::from(vec![text.as_str(); 320]));
         let batch = RecordBatch::try_from_iter([("t", texts)]).unwrap();
         let file = tempfile::tempfile().unwrap();
         let mut writer =
@@ -211,6 +211,6 @@ mod tests {
         writer.write(&batch).unwrap();
         writer.close().unwrap();
         let problem = looked_at(&file).unwrap_err().to_string();
-        assert!(problem.contains("bytes that say to be 168 MB when unpacked"), "{problem}");
+        assert!(problem.contains("bytes that say to be 336 MB when unpacked"), "{problem}");
     }
 }

@@ -129,8 +129,17 @@ impl Fit {
     /// # Ok::<(), everytree::Error>(())
     /// ```
     pub fn groupings(&self, train: &Dataset) -> Result<Vec<Vec<Vec<usize>>>> {
+        self.groupings_until(train, &|| false)
+    }
+
+    /// The same; of fewer rows, or none, where `stop` asks for an end.
+    pub(crate) fn groupings_until(
+        &self,
+        train: &Dataset,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<Vec<Vec<usize>>>> {
         let checked = Checked::new(&self.options)?;
-        blocks::groupings(&self.options, checked.looks_for_blocks(), train, &|_| (), &|| false)
+        blocks::groupings(&self.options, checked.looks_for_blocks(), train, &|_| (), stop)
     }
 
     /// Learns a model.

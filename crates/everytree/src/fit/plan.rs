@@ -34,7 +34,7 @@ impl<'a> Checked<'a> {
             }
         }
         if !(options.pseudocount > 0.0 && options.pseudocount.is_finite()) {
-            return Err(Error::option("pseudocount", options.pseudocount, "must be positive"));
+            return Err(Error::option("pseudocount", options.pseudocount, "must be positive and finite"));
         }
         if options.timeout.is_some_and(|seconds| seconds.is_nan() || seconds < 0.0) {
             return Err(Error::unwanted("timeout", "not negative"));

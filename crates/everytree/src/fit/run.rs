@@ -4,7 +4,7 @@ use super::options::Precision;
 use crate::device::{Compute, Device, evaluator};
 use crate::{Dataset, Result};
 use everytree_core::blocks::Blocks;
-use everytree_core::data::Unique;
+use everytree_core::data::{Table, Unique};
 use everytree_core::file::{Evaluated, ModelFile, Provenance, Results, TableFacts};
 use everytree_core::forest::Cpu;
 use everytree_core::learn::{
@@ -43,12 +43,22 @@ pub(super) fn best_epoch(best: &BestModel) -> usize {
 
 /// Enough to know a dataset again.
 pub(super) fn facts_of(data: &Dataset) -> TableFacts {
-    let unique = data.table().unique();
-    TableFacts {
-        rows: unique.rows(),
-        unique_rows: unique.table.rows(),
-        fingerprint: format!("{:016x}", data.fingerprint()),
-    }
+    let unique_rows = match data.is_complete() {
+        true => data.table().unique().table.rows(),
+        false => {
+            // What is not observed is one more value here, as long as codes have two bytes.
+            let more: Vec<usize> = data.states().iter().map(|count| (count + 1).min(1 << 16)).collect();
+            let mut table = Table::new(&more);
+            for row in 0..data.rows() {
+                let missing = data.missing().of(row);
+                let code =
+                    |v: usize| if missing.contains(&v) { more[v] - 1 } else { data.table().get(row, v) };
+                table.push(&(0..more.len()).map(|v| code(v) as u16).collect::<Vec<_>>());
+            }
+            table.unique().table.rows()
+        }
+    };
+    TableFacts { rows: data.rows(), unique_rows, fingerprint: format!("{:016x}", data.fingerprint()) }
 }
 
 /// Memory for what a step keeps of all components together.
