@@ -45,7 +45,9 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     behind, below_tree = {}, {}
     for table, found in tables.items():
-        best = [max((f for f in families if f not in FAMILIES), key=lambda f: float(families[f]["test_ll"])) for families in found]
+        best = [
+            max((f for f in families if f not in FAMILIES), key=lambda f: float(families[f]["test_ll"])) for families in found
+        ]
         ahead = [errors(families[family]) for families, family in zip(found, best, strict=True)]
         behind[table], below_tree[table] = mean(ahead), mean(errors(families["chow-liu"]) for families in found)
 
@@ -63,7 +65,9 @@ def main() -> None:
     count = len(behind)
     within = [sum(ahead >= -most for ahead in behind.values()) for most in (2, 1)]
     print(f"\n{count} tables: {within[0]} at most two standard errors behind the best family, {within[1]} at most one,")
-    print(f"{sum(ahead > 0 for ahead in behind.values())} ahead of it; {sum(a < -1 for a in below_tree.values())} below Chow and Liu's tree by more than one.")
+    print(
+        f"{sum(ahead > 0 for ahead in behind.values())} ahead of it; {sum(a < -1 for a in below_tree.values())} below Chow and Liu's tree by more than one."
+    )
 
 
 if __name__ == "__main__":

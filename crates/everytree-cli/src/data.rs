@@ -323,7 +323,7 @@ fn counted<'a>(option: &str, text: &'a str) -> Result<(Option<&'a str>, usize)> 
 pub fn say_unknown(path: &Path, cells: u64) {
     if cells > 0 {
         note!(
-            "note: {}: {} that the model does not know: taken for missing",
+            "note: {}: {} that the model does not know: taken for not observed",
             path.display(),
             plural(cells as usize, "label")
         );

@@ -128,6 +128,11 @@ impl Inspect {
             "parameters": model.parameters(),
             "provenance": model.file().provenance,
         });
+        let schema = model.schema();
+        if !schema.left_out.is_empty() {
+            object["left_out"] = json!(schema.left_out);
+            object["ids"] = json!(schema.ids);
+        }
         members::describe(model, &mut object);
         if let Some(member) = core.single().filter(|_| model.components() > 1) {
             object["shares"] = json!(model.mixing_weights());

@@ -137,7 +137,7 @@ fn test_files_may_have_gaps_and_new_labels() {
         let found = json(&output);
         let arguments = ["score", "m", "new.csv", "--unknown", "unobserved", "--missing-as-state", "--json"];
         let output = everytree(folder, &arguments);
-        assert!(words(&output).contains("1 label that the model does not know: taken for missing"));
+        assert!(words(&output).contains("1 label that the model does not know: taken for not observed"));
         let both = [&found["test_ll"], &json(&output)["mean_log_likelihood"]].map(|x| x.as_f64().unwrap());
         assert!((both[0] - both[1]).abs() < 1e-9, "{family}: {both:?}");
     }

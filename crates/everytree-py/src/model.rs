@@ -80,11 +80,12 @@ fn number(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }
 
-/// Labels that were not known, and were taken for missing.
+/// Labels that were not known, and were taken for not observed.
 fn said_of_unknown(cells: u64) -> Option<String> {
     let labels = if cells == 1 { "1 label was" } else { &format!("{cells} labels were") };
-    (cells > 0)
-        .then(|| format!("{labels} not seen in training: taken for missing (unknown=\"error\" refuses them)"))
+    (cells > 0).then(|| {
+        format!("{labels} not seen in training: taken for not observed (unknown=\"error\" refuses them)")
+    })
 }
 
 fn pair(estimate: Estimate) -> (f64, f64) {

@@ -270,3 +270,13 @@ def test_columns_that_are_dropped_are_not_observed(kind):
     assert model.surprisal(without, drop="b").rows.tolist() == (-expected).tolist()
     with pytest.raises(KeyError, match="no column"):
         model.score_samples(whole, drop="d")
+
+
+@pytest.mark.parametrize("write", ["{:.3f}", "{:.2f} €", "{:.1f} %"])
+def test_numbers_that_are_texts_are_hinted_at(write):
+    numbers = [write.format(row * 1.7).replace(".", ",") for row in range(300)]
+    frame = pandas.DataFrame({"price": numbers, "kind": ["a", "b"] * 150})
+    with pytest.raises(ValueError, match="each is a number that is stored as text"):
+        everytree.ChowLiuTree().fit(frame)
+    with pytest.raises(ValueError, match='different values, more than the 64 allowed; .*leave it out with drop="name"'):
+        everytree.ChowLiuTree().fit(pandas.DataFrame({"name": [f"n{row}" for row in range(300)], "kind": ["a", "b"] * 150}))

@@ -296,8 +296,7 @@ impl Condition {
             if let Some(said) = not_in(schema, &name, operator, value) {
                 return Err(problem(format!("\"not in\" is written !=, as in {said}")));
             }
-            let known = schema.variables.iter().map(|variable| variable.name.clone()).collect();
-            return Err(Kind::UnknownColumn { column: name, known }.into());
+            return Err(crate::evidence::no_column(schema, &name));
         };
         let variable = &schema.variables[place];
         let value = value.trim();

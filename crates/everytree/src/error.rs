@@ -137,6 +137,8 @@ pub(crate) enum Kind {
         first_of(known, 200)
     )]
     UnknownColumn { column: String, known: Vec<String> },
+    #[error("column {column:?} was left out when the model was learned")]
+    LeftOut { column: String },
     #[error("{}column {column:?}: unknown value {value:?}{}; known: {}{hint}", at_row(*row), did_you_mean(value, known), quoted(known))]
     UnknownValue { row: Option<u64>, column: String, value: String, known: Vec<String>, hint: String },
     #[error("{text:?}: {problem}")]
@@ -231,7 +233,7 @@ impl Error {
             Kind::Condition { .. } | Kind::NoNumbers { .. } => ErrorCode::InvalidOption,
             Kind::EmptyRange { .. } | Kind::NeverMissing { .. } => ErrorCode::UnknownValue,
             Kind::NoValueLeft { .. } => ErrorCode::ImpossibleEvidence,
-            Kind::UnknownColumn { .. } => ErrorCode::UnknownColumn,
+            Kind::UnknownColumn { .. } | Kind::LeftOut { .. } => ErrorCode::UnknownColumn,
             Kind::UnknownValue { .. } => ErrorCode::UnknownValue,
             Kind::Evidence(_) => ErrorCode::InvalidOption,
             Kind::Schemas(_) | Kind::Blocks { .. } | Kind::OneRow | Kind::OneColumn | Kind::Dataset(_) => {
@@ -281,6 +283,7 @@ impl Error {
     pub fn column(&self) -> Option<&str> {
         match &*self.kind {
             Kind::UnknownColumn { column, .. }
+            | Kind::LeftOut { column }
             | Kind::UnknownValue { column, .. }
             | Kind::GivenTwice { column }
             | Kind::NoNumbers { column, .. }

@@ -11,10 +11,17 @@ pub(crate) fn column(schema: &Schema, name: &str) -> Result<usize> {
     // In double quotes, as in a condition.
     let bare = || name.trim().strip_prefix('"')?.strip_suffix('"').map(|name| name.replace("\"\"", "\""));
     let quoted = || schema.position(&bare()?);
-    schema.position(name).or_else(quoted).ok_or_else(|| {
-        let known = schema.variables.iter().map(|variable| variable.name.clone()).collect();
-        Kind::UnknownColumn { column: name.to_owned(), known }.into()
-    })
+    schema.position(name).or_else(quoted).ok_or_else(|| no_column(schema, name))
+}
+
+/// What is said of a column that a model does not have.
+pub(crate) fn no_column(schema: &Schema, name: &str) -> Error {
+    let column = name.to_owned();
+    if schema.left_out.contains(&column) {
+        return Kind::LeftOut { column }.into();
+    }
+    let known = schema.variables.iter().map(|variable| variable.name.clone()).collect();
+    Kind::UnknownColumn { column, known }.into()
 }
 
 /// The state that a value stands for; nothing between the quotes is the missing cell.

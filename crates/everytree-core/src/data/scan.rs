@@ -557,7 +557,10 @@ impl Scan {
             Err(value) if column.overflow || labels.len() > limit => {
                 let states = labels.len();
                 let memory = self.memory(column, states);
-                let why = if column.typed_text { String::new() } else { why_not_numbers(&labels, &value) };
+                let why = match column.typed_text {
+                    true => why_texts(&labels),
+                    false => why_not_numbers(&labels, &value),
+                };
                 Err(ScanError::TooManyStates { column: name.to_owned(), more, states, limit, why, memory })
             }
             Err(_) => {
@@ -594,6 +597,15 @@ fn why_not_numbers(labels: &[(&str, usize)], value: &str) -> String {
                 " (each is a number, but they are not written alike, as {short:?} and {long:?}: write all in one way)"
             )
         }
+    }
+}
+
+/// What is said of texts that look like numbers: a file without types would have been read as numbers.
+fn why_texts(labels: &[(&str, usize)]) -> String {
+    let texts = labels.iter().map(|(text, _)| *text);
+    match NumberFormat::detect(texts, Decimal::LikelyPoint) {
+        Some(_) => " (each is a number that is stored as text: store numbers, or write CSV)".to_owned(),
+        None => String::new(),
     }
 }
 

@@ -226,7 +226,7 @@ impl Variable {
                 "; its numbers are labels: fit with `bins = {}=8` to know all numbers, or say `unknown = unobserved`",
                 self.name
             ),
-            false => "; `unknown = unobserved` takes such cells for missing".to_owned(),
+            false => "; `unknown = unobserved` takes such cells for not observed".to_owned(),
         }
     }
 

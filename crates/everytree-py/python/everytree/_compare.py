@@ -187,7 +187,7 @@ def compare(
         estimators[line["family"]]._take(model, made)
     if about["unknown"]:
         labels = "1 label was" if about["unknown"] == 1 else f"{about['unknown']} labels were"
-        warnings.warn(f'{labels} not seen in training: taken for missing (unknown="error" refuses them)', stacklevel=2)
+        warnings.warn(f'{labels} not seen in training: taken for not observed (unknown="error" refuses them)', stacklevel=2)
     if about["interrupted"]:
         warnings.warn("interrupted: of families that are not done, the best so far is kept", stacklevel=2)
     return Comparison(about, estimators, notes)

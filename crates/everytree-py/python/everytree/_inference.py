@@ -554,9 +554,7 @@ class Inference:
     def _values_given(self, known: list[Any]) -> list[_frames.Values]:
         """The values of every column by their states; of bins, numbers in the range that is known."""
         within = dict(self._fitted().cells(known)) if known else {}
-        return [
-            values.within(within[place]) if place in within else values for place, values in enumerate(self._values)
-        ]
+        return [values.within(within[place]) if place in within else values for place, values in enumerate(self._values)]
 
     def _rows(self, codes: bytearray, by_column: list[_frames.Values], *, numbered: bool = False) -> Any:
         table = np.frombuffer(codes, dtype=np.uint16).reshape(-1, len(self._values))
