@@ -1,11 +1,11 @@
-"""The table of docs/choice.md, and how the defaults stand against their goals, from the results of `everytree-experiments defaults`.
+"""The table of docs/choice.md, and how the defaults stand against their goals.
 
     python experiments/summary.py experiments/results/defaults.csv
 
-Of every split the best family is the one with the best mean over its test rows: chosen with hindsight, which the default does not
-have. "Behind" is how far the default is below it, paired row by row, in standard errors of the difference; of several splits the
-mean. Goals: at most two standard errors behind on every table, at most one on four tables of five, and never more than one below
-the tree of Chow and Liu.
+The results are those of `everytree-experiments defaults`. Of every split the best family is the one with the best mean over its
+test rows: chosen with hindsight, which the default does not have. "Ahead" is how far the default is above it, paired row by row,
+in standard errors of the difference; of several splits the mean. Goals: at most two standard errors behind on every table, at
+most one on four tables of five, and never more than one below the tree of Chow and Liu.
 """
 
 import csv
