@@ -462,9 +462,9 @@ fn edges_of_bins_can_be_asked_about_as_they_are_shown() {
 /// Another label among those that are not told apart: they stay possible.
 #[test]
 fn one_of_many_labels_does_not_exclude_the_others() {
-    let job = |i: usize| if i % 2 == 0 { "nurse".to_owned() } else { format!("job {}", i % 60) };
+    let job = |i: usize| if i.is_multiple_of(2) { "nurse".to_owned() } else { format!("job {}", i % 60) };
     let rows: String =
-        (0..400).map(|i| format!("{},{}\n", job(i), if i % 3 == 0 { "x" } else { "y" })).collect();
+        (0..400).map(|i| format!("{},{}\n", job(i), if i.is_multiple_of(3) { "x" } else { "y" })).collect();
     let folder = folder(&[("t.csv", &format!("job,kind\n{rows}"))]);
     let folder = folder.path();
     text(&everytree(folder, &["fit", "t.csv", "--family", "independent", "--other", "job=1"]));
