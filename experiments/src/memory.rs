@@ -140,8 +140,8 @@ impl Memory {
                     ("info", need.answers, together.to_vec()),
                     (
                         "mix",
-                        // They score one after the other.
-                        need.scoring + need.model - need.shared,
+                        // They score one after the other; the other model, and both together, beside what a program has.
+                        need.scoring + 2 * need.model.saturating_sub(10_000_000),
                         vec!["mix", model, model, "--weights-from", table, "--out", mixed],
                     ),
                 ];

@@ -36,8 +36,11 @@ const BASE: f64 = 10e6;
 const OF_COLUMN: f64 = 1200.0;
 /// Of each column, cells of rows that are drawn.
 const DRAWN: f64 = 1300.0;
-/// Of each column, cells of rows that a search begins with.
+/// Of each column, cells of rows that a search begins with; of one tree the best rows are known.
 const SEARCHED: f64 = 6000.0;
+const BEST: f64 = 500.0;
+/// Of each column, cells of rows that are read to be scored or filled.
+const SCORED: f64 = 2000.0;
 /// Bandwidths of a kernel at most.
 const BANDWIDTHS: f64 = 7.0;
 /// What the allocator and small things add.
@@ -146,18 +149,22 @@ impl Footprint {
         // What is known of rows that are scored together.
         let incomplete = (2048.0 * 8.0 * total).min((1u64 << 24) as f64);
         let shared = BASE + OF_COLUMN * n;
+        let searching = match family.spec().trees {
+            Trees::One => answers + BEST * n,
+            _ => scoring + SEARCHED * n,
+        };
         let bytes = |beside: f64| (SLACK * (model + beside) + shared) as u64;
         Self {
             model: bytes(0.0),
             looking: bytes(looking),
             finding: bytes(finding),
             answers: bytes(answers + DRAWN * n),
-            scoring: bytes(scoring + incomplete),
-            imputing: bytes(scoring),
-            searching: bytes(scoring + SEARCHED * n),
+            scoring: bytes(scoring + incomplete + SCORED * n),
+            imputing: bytes(scoring + SCORED * n),
+            searching: bytes(searching),
             learning: bytes(learning),
             shared: shared as u64,
-            shared_scoring: (shared + SLACK * incomplete) as u64,
+            shared_scoring: (shared + SLACK * (incomplete + SCORED * n)) as u64,
         }
     }
 }
