@@ -3,7 +3,9 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use everytree_core::file::ModelFile;
-use everytree_core::model::{ComponentShape, Family, Footprint, Pairs, Trees, footprint_of_rows};
+use everytree_core::model::{
+    ComponentShape, Family, Footprint, Pairs, Trees, footprint_of_pair, footprint_of_rows,
+};
 use nix::sys::resource::{UsageWho, getrusage};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -27,6 +29,11 @@ const FAMILIES: [(&str, Family, usize, usize); 6] = [
     ("hclt", Family::Hclt, 1, usize::MAX),
 ];
 const HIDDEN: usize = 4;
+const HEADER: &str = "\
+# cargo run --release -p everytree-experiments -- memory --folder FOLDER [--columns N] [--family F] [--command C]
+# A run replaces the lines of the models and commands that it measures; the others are those of runs before.
+columns,states,rows,family,command,predicted_mb,measured_mb,ratio,seconds
+";
 const INTERVALS: &str = "moat-lambda";
 
 /// Measure what commands take of memory, beside what is predicted. On Unix.
@@ -47,6 +54,9 @@ pub struct Memory {
     /// Only this family.
     #[arg(long)]
     family: Option<String>,
+    /// Only this command, beside the fit.
+    #[arg(long)]
+    command: Option<String>,
 }
 
 /// What a command came to.
@@ -59,9 +69,7 @@ struct Measured {
 impl Memory {
     pub fn run(self) -> Result<()> {
         fs::create_dir_all(&self.folder)?;
-        let mut lines =
-            String::from("# cargo run --release -p everytree-experiments -- memory --folder FOLDER\n");
-        lines.push_str("columns,states,rows,family,command,predicted_mb,measured_mb,ratio,seconds\n");
+        let mut lines = String::new();
         for (columns, states, rows) in SHAPES {
             if self.columns.is_some_and(|wanted| wanted != columns) {
                 continue;
@@ -128,6 +136,7 @@ impl Memory {
                 let (out, mixed) = (self.folder.join("out.csv"), self.folder.join("mixed.everytree"));
                 let (model, table, out, mixed) =
                     (path(&model)?, path(&incomplete)?, path(&out)?, path(&mixed)?);
+                let of_pair = footprint_of_pair(family.spec().trees, (all[0], all[1]));
                 // Columns that are in every table.
                 let together = ["info", model, "mutual-information", "c0", "c1", "--trees", "2000"];
                 let mut commands: Vec<(&str, u64, Vec<&str>)> = vec![
@@ -137,7 +146,7 @@ impl Memory {
                     ("query", need.answers, vec!["query", model, "--given", "c1=v1", "--trees", "2000"]),
                     ("inspect", looking, vec!["inspect", model, "--edges"]),
                     ("map", need.searching, vec!["map", model, "--given", "c1=v1"]),
-                    ("info", need.answers, together.to_vec()),
+                    ("info", need.answers + of_pair, together.to_vec()),
                     (
                         "mix",
                         // They score one after the other; the other model, and both together, beside what a program has.
@@ -163,13 +172,31 @@ impl Memory {
                     writeln!(lines, "{text}")
                 };
                 line("fit", need.learning + of_rows, fitted)?;
-                for (command, predicted, arguments) in commands {
+                let wanted = |command: &str| self.command.as_ref().is_none_or(|wanted| wanted == command);
+                for (command, predicted, arguments) in commands.into_iter().filter(|(name, ..)| wanted(name))
+                {
                     line(command, predicted, self.measure(&arguments)?)?;
                 }
             }
         }
-        fs::write(&self.out, lines)?;
-        Ok(())
+        self.save(&lines)
+    }
+
+    /// Puts new lines in the place of those for the same model and command; all others stay as they were measured.
+    fn save(&self, new: &str) -> Result<()> {
+        let key = |line: &str| line.split(',').take(5).map(str::to_owned).collect::<Vec<_>>();
+        let before = fs::read_to_string(&self.out).unwrap_or_default();
+        let is_line = |line: &&str| !line.starts_with('#') && !line.starts_with("columns,");
+        let mut lines: Vec<&str> = before.lines().filter(is_line).collect();
+        for line in new.lines() {
+            match lines.iter_mut().find(|old| key(old) == key(line)) {
+                Some(old) => *old = line,
+                None => lines.push(line),
+            }
+        }
+        let mut out = HEADER.to_owned();
+        lines.iter().for_each(|line| out += &format!("{line}\n"));
+        Ok(fs::write(&self.out, out)?)
     }
 
     /// Runs a command by a process of its own, which has no other child.

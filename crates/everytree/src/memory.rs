@@ -5,7 +5,7 @@ use crate::{Model, Result};
 use everytree_core::file::EdgePosteriors;
 use everytree_core::infer::Inference;
 use everytree_core::memory;
-use everytree_core::model::{Footprint, Member};
+use everytree_core::model::{Footprint, Member, footprint_of_pair};
 
 /// Bytes that may be used: what was said, or 80 % of what the machine or its container has. One limit for the whole process.
 ///
@@ -90,6 +90,17 @@ impl Model {
             (sum.saturating_sub(counted).saturating_add(needed), shared)
         };
         members.map(of).fold((0, 0), together).0
+    }
+
+    /// Is there room for answers about two columns together?
+    pub(crate) fn check_memory_of_pair(&self, u: usize, v: usize) -> Result<()> {
+        let states = self.schema().states();
+        let members = self.core().members().iter();
+        let pair =
+            members.map(|member| footprint_of_pair(member.family().spec().trees, (states[u], states[v])));
+        let need = self.memory_needed(Work::Answer).saturating_add(pair.max().unwrap_or(0));
+        let fits = memory::check("the joint distribution of these columns", need);
+        Ok(fits.map_err(|error| Kind::Memory(error, REMEDY))?)
     }
 
     /// Is there room for it?

@@ -367,6 +367,7 @@ impl Figures<'_> {
                 format!("mutual information of {one:?} with itself: two different columns are needed");
             return Err(Kind::Schemas(problem).into());
         }
+        self.model.check_memory_of_pair(u, v)?;
         Ok(self.model.inference()?.mutual_information(u, v, self.effort.of(&[])?)?)
     }
 

@@ -2,20 +2,16 @@
 //! random trees, with an error.
 
 use super::InferError;
-use super::columns::given_state;
 use super::estimate::Estimate;
 use super::evidence::Evidence;
 use super::exact;
-use super::messages::Messages;
 use super::method::{Effort, Method};
-use super::one_tree::TreePosterior;
+use super::pair::Pair;
 use super::proposal::Proposal;
 use super::sample::Sampling;
-use super::stored::{self, KernelPosterior};
 use super::whole::{Group, Inference};
-use crate::blocks::Blocks;
 use crate::data::Table;
-use crate::model::{ComponentInference, Density, EdgeTables, Kernel, ModelError, TreeModel};
+use crate::model::{ComponentInference, Density, ModelError};
 use crate::util::choose;
 use crate::util::{seed_of, stream};
 use rand::RngExt;
@@ -149,7 +145,9 @@ impl Inference<'_> {
             exact::each(mixed, &Evidence::none(&blocks.states()), &mut |row, log| {
                 joint[pair.place(row)] += log.exp();
             })?;
-            return Ok(of_joint(&pair.of_columns(&joint)));
+            let mut of_columns = vec![0.0; self.columns[u] * k_v];
+            pair.add_columns(&joint, 1.0, &mut of_columns);
+            return Ok(of_joint(&of_columns));
         }
         // What single trees say is exact; of all trees, random ones tell.
         let mut exactly = vec![0.0; self.columns[u] * k_v];
@@ -158,18 +156,16 @@ impl Inference<'_> {
             let pair = Pair::new(&group.blocks, u, v);
             match part {
                 ComponentInference::OneTree(tree) => {
-                    let joint = pair.of_columns(&pair.joint_of_tree(tree, &group.blocks.states()));
-                    exactly.iter_mut().zip(joint).for_each(|(sum, p)| *sum += weight.exp() * p);
+                    let joint = pair.joint_of_tree(&**tree, tree.tree());
+                    pair.add_columns(&joint, weight.exp(), &mut exactly);
                 }
                 ComponentInference::Stored(kernel) => {
-                    let joint = pair.of_columns(&pair.joint_of_kernel(kernel));
-                    exactly.iter_mut().zip(joint).for_each(|(sum, p)| *sum += weight.exp() * p);
+                    pair.add_columns(&pair.joint_of_kernel(kernel), weight.exp(), &mut exactly);
                 }
                 ComponentInference::AllTrees(density) => {
                     let density = &**density;
-                    let given = pair.in_turn(&group.blocks.states());
                     let (weight, proposal) = (weight.exp(), Proposal::prior(density)?);
-                    sources.push(Source { weight, density, proposal, pair, given });
+                    sources.push(Source { weight, density, proposal, pair });
                 }
             }
         }
@@ -195,130 +191,6 @@ impl Inference<'_> {
             }
             trees = (2 * trees).min(effort.trees);
         }
-    }
-}
-
-/// Two columns, and how their joint distribution comes from that of their blocks.
-struct Pair {
-    /// The blocks; one where both columns are in the same.
-    blocks: (usize, usize),
-    /// States of the blocks.
-    states: (usize, usize),
-    /// How probable each code of the one and of the other column is given each state; in one block: each pair of codes.
-    given: (Vec<Vec<f64>>, Vec<Vec<f64>>),
-    /// States of the other column.
-    k_v: usize,
-}
-
-impl Pair {
-    fn new(of: &Blocks, u: usize, v: usize) -> Self {
-        let (places, columns) = (of.places(), of.column_states());
-        let block = |column: usize| &of.blocks()[places[column].0];
-        let (k_u, k_v) = (columns[u], columns[v]);
-        let given = |column: usize, states: usize| given_state(block(column), places[column].1, states);
-        let blocks = (places[u].0, places[v].0);
-        if blocks.0 != blocks.1 {
-            let given = (given(u, k_u), given(v, k_v));
-            let states = (given.0.len(), given.1.len());
-            return Self { blocks, states, given, k_v };
-        }
-        let one = block(u);
-        let mut pairs = vec![vec![0.0; k_u * k_v]; one.states()];
-        let mut add = |state: usize, codes: &[u16], weight: f64| {
-            let (a, b) = (usize::from(codes[places[u].1]), usize::from(codes[places[v].1]));
-            pairs[state][a * k_v + b] += weight;
-        };
-        for state in 0..one.states() {
-            match one.combination(state) {
-                Some(codes) => add(state, &codes, 1.0),
-                None => one.others().for_each(|codes| add(state, &codes, 1.0 / one.unseen() as f64)),
-            }
-        }
-        Self { blocks, states: (one.states(), 1), given: (pairs, Vec::new()), k_v }
-    }
-
-    fn size(&self) -> usize {
-        self.states.0 * self.states.1
-    }
-
-    /// The joint distribution of the blocks, which have so many states, under one tree.
-    fn joint_of_tree(&self, tree: &TreeModel, states: &[usize]) -> Vec<f64> {
-        let mut joint = vec![0.0; self.size()];
-        let asked_for = self.asked_for();
-        let own = tree.offsets()[asked_for]..tree.offsets()[asked_for + 1];
-        for (evidence, line) in self.in_turn(states).iter().zip(joint.chunks_exact_mut(own.len())) {
-            let mut told = TreePosterior::new(tree, evidence);
-            let p = told.log_evidence().exp();
-            let posterior = &told.posterior()[own.clone()];
-            line.iter_mut().zip(posterior).for_each(|(entry, q)| *entry = p * q);
-        }
-        joint
-    }
-
-    /// The same under a kernel.
-    fn joint_of_kernel(&self, kernel: &Kernel) -> Vec<f64> {
-        if self.one_block() {
-            let nothing = Evidence::none(kernel.rows().states());
-            let place = kernel.rows().states()[..self.blocks.0].iter().sum::<usize>();
-            return KernelPosterior::new(kernel, &nothing).posterior()[place..][..self.states.0].to_vec();
-        }
-        stored::joint(kernel, self.blocks.0, self.blocks.1)
-    }
-
-    /// Are both columns in one block?
-    fn one_block(&self) -> bool {
-        self.given.1.is_empty()
-    }
-
-    /// Every state of the first block in turn, as evidence; nothing where there is no other block.
-    fn in_turn(&self, states: &[usize]) -> Vec<Evidence> {
-        if self.one_block() {
-            return vec![Evidence::none(states)];
-        }
-        let one = |state: usize| {
-            let mut evidence = Evidence::none(states);
-            let set = evidence.set(self.blocks.0, &[state]);
-            debug_assert!(set.is_ok());
-            evidence
-        };
-        (0..self.states.0).map(one).collect()
-    }
-
-    /// The block whose posterior is then asked for.
-    fn asked_for(&self) -> usize {
-        if self.one_block() { self.blocks.0 } else { self.blocks.1 }
-    }
-
-    /// The place of a row of blocks in their joint distribution.
-    fn place(&self, row: &[u16]) -> usize {
-        let first = usize::from(row[self.blocks.0]);
-        if self.states.1 == 1 && self.given.1.is_empty() {
-            return first;
-        }
-        first * self.states.1 + usize::from(row[self.blocks.1])
-    }
-
-    /// The joint distribution of the columns from that of the blocks.
-    fn of_columns(&self, of_blocks: &[f64]) -> Vec<f64> {
-        let (first, second) = &self.given;
-        if second.is_empty() {
-            let mut joint = vec![0.0; first[0].len()];
-            for (p, pairs) in of_blocks.iter().zip(first) {
-                joint.iter_mut().zip(pairs).for_each(|(entry, pair)| *entry += p * pair);
-            }
-            return joint;
-        }
-        let mut joint = vec![0.0; first[0].len() * self.k_v];
-        for (s, left) in first.iter().enumerate() {
-            for (t, right) in second.iter().enumerate() {
-                let p = of_blocks[s * self.states.1 + t];
-                for (a, l) in left.iter().enumerate().filter(|(_, l)| **l > 0.0) {
-                    let line = &mut joint[a * self.k_v..(a + 1) * self.k_v];
-                    line.iter_mut().zip(right).for_each(|(entry, r)| *entry += p * l * r);
-                }
-            }
-        }
-        joint
     }
 }
 
@@ -352,8 +224,6 @@ struct Source<'a> {
     /// Its prior over trees.
     proposal: Proposal,
     pair: Pair,
-    /// Every state of the first block in turn.
-    given: Vec<Evidence>,
 }
 
 impl Joints<'_> {
@@ -361,37 +231,31 @@ impl Joints<'_> {
     fn mean_of(&self, trees: usize, of: &(dyn Fn(&[f64]) -> Vec<f64> + Sync)) -> Vec<f64> {
         let shares: Vec<f64> = self.sources.iter().map(|source| source.weight).collect();
         let all: f64 = shares.iter().sum();
-        let parts: Vec<Vec<f64>> = (0..trees.div_ceil(CHUNK))
-            .into_par_iter()
-            .map(|chunk| {
-                let mut rng = stream(self.seed, "trees of pairs", chunk as u64);
-                let mut messages: Vec<Messages<'_>> =
-                    self.sources.iter().map(|source| Messages::new(source.density.tables())).collect();
-                let mut sum: Vec<f64> = Vec::new();
-                for _ in chunk * CHUNK..trees.min((chunk + 1) * CHUNK) {
-                    let number = if shares.len() > 1 { choose(&shares, rng.random()) } else { 0 };
-                    let Source { density, proposal, pair, given, .. } = &self.sources[number];
-                    let offsets = density.tables().offsets();
-                    let own = offsets[pair.asked_for()]..offsets[pair.asked_for() + 1];
-                    let mut joint = vec![0.0; pair.size()];
-                    let (tree, _) = proposal.draw(&mut rng);
-                    for (evidence, row) in given.iter().zip(joint.chunks_exact_mut(own.len())) {
-                        let p = messages[number].collect(&tree, evidence).exp();
-                        let posterior = &messages[number].distribute(&tree)[own.clone()];
-                        row.iter_mut().zip(posterior).for_each(|(entry, q)| *entry = p * q);
-                    }
-                    let mut joint = pair.of_columns(&joint);
-                    joint.iter_mut().zip(&self.exactly).for_each(|(p, exactly)| *p = all * *p + exactly);
-                    let values = of(&joint);
-                    sum.resize(values.len(), 0.0);
-                    sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
-                }
-                sum
-            })
-            .collect();
-        let mut mean = vec![0.0; parts[0].len()];
-        for part in parts {
-            mean.iter_mut().zip(part).for_each(|(mean, sum)| *mean += sum / trees as f64);
+        let chunk_of = |chunk: usize| {
+            let mut rng = stream(self.seed, "trees of pairs", chunk as u64);
+            let mut sum: Vec<f64> = Vec::new();
+            for _ in chunk * CHUNK..trees.min((chunk + 1) * CHUNK) {
+                let number = if shares.len() > 1 { choose(&shares, rng.random()) } else { 0 };
+                let Source { density, proposal, pair, .. } = &self.sources[number];
+                let (tree, _) = proposal.draw(&mut rng);
+                let mut joint = self.exactly.clone();
+                pair.add_columns(&pair.joint_of_tree(density.tables(), &tree), all, &mut joint);
+                let values = of(&joint);
+                sum.resize(values.len(), 0.0);
+                sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+            }
+            sum
+        };
+        // As many at once as there are threads: tables of columns of many states are large.
+        let (chunks, at_once) = (trees.div_ceil(CHUNK), rayon::current_num_threads());
+        let mut mean: Vec<f64> = Vec::new();
+        for first in (0..chunks).step_by(at_once) {
+            let parts: Vec<Vec<f64>> =
+                (first..chunks.min(first + at_once)).into_par_iter().map(chunk_of).collect();
+            for part in parts {
+                mean.resize(part.len(), 0.0);
+                mean.iter_mut().zip(part).for_each(|(mean, sum)| *mean += sum / trees as f64);
+            }
         }
         mean
     }

@@ -22,6 +22,7 @@ mod method;
 mod mixed;
 mod most_probable;
 mod one_tree;
+mod pair;
 mod part;
 mod policy;
 mod posterior;

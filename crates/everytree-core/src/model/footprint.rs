@@ -104,7 +104,8 @@ impl Footprint {
                 (looking, finding, answers, answers + spaces, learning)
             }
             Trees::One => {
-                let answers = 3.0 * own * components;
+                let answers = 2.0 * own * components;
+                let looking = 2.0 * answers;
                 // In closed form: nothing that an optimiser would hold. Components are learned from counts of every pair of states
                 // each: those of a step, those so far, and copies as of the last epoch.
                 let counted = match family == Family::Independent || components < 2.0 {
@@ -112,8 +113,14 @@ impl Footprint {
                     false => (5.0 * components + 2.0) * square,
                 };
                 // And the edges of every component.
-                let pairs = (2.1 + 2.0 * components) * edges;
-                (answers + pairs, answers + pairs, answers, answers, 3.1 * own * components + seen + counted)
+                let of_edges = (2.1 + 2.0 * components) * edges;
+                (
+                    looking + of_edges,
+                    looking + of_edges,
+                    answers,
+                    answers,
+                    3.1 * own * components + seen + counted,
+                )
             }
             Trees::OneLatent => {
                 let columns = shape.hidden.unwrap_or(1).next_multiple_of(16) as f64;
@@ -167,6 +174,16 @@ impl Footprint {
             shared_scoring: (shared + SLACK * (incomplete + SCORED * n)) as u64,
         }
     }
+}
+
+/// Bytes of the joint distribution of two columns with so many states each, beside the answers of the model: as the members have it,
+/// added up, and the ratios that information is made of; where trees are random, every thread has some of its own.
+pub fn footprint_of_pair(trees: Trees, states: (usize, usize)) -> u64 {
+    let copies = match trees {
+        Trees::All => 5 + 5 * rayon::current_num_threads() as u64,
+        Trees::One | Trees::OneLatent | Trees::Stored => 4,
+    };
+    (states.0 as u64).saturating_mul(states.1 as u64).saturating_mul(8 * copies)
 }
 
 /// Bytes of a table of so many rows while it is learned from: as it was read, split, and each row once; and what finds equal

@@ -45,7 +45,7 @@ pub use error::ModelError;
 pub(crate) use families::ComponentStats;
 pub use families::{Component, Family, UnknownFamily};
 pub use family::{ComponentShape, FamilyModel, FamilySpec, Initialisation, Preset, Trees};
-pub use footprint::{Footprint, footprint_of_rows};
+pub use footprint::{Footprint, footprint_of_pair, footprint_of_rows};
 pub use inference::{AllTrees, ComponentInference};
 pub use kernel::{Kernel, StoredRows};
 pub use learnable::Learnable;

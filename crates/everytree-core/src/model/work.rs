@@ -23,9 +23,10 @@ const TAKEN: f64 = 1000.0;
 /// The same where tables are scaled to given margins.
 const SCALED: f64 = 10_000.0;
 /// Of latent variables: derivative, optimiser, exponential.
-const STEPPED: f64 = 60.0;
-/// Products of the messages of latent variables: up, down, counts, and what is between them.
-const MESSAGES: f64 = 5.0;
+const STEPPED: f64 = 30.0;
+/// Products of the messages of latent variables: up, down and counts, in single precision; and what is between them, of each state.
+const MESSAGES: f64 = 2.6;
+const PASSED: f64 = 30.0;
 /// Rows are put into clusters, cell by cell.
 const CLUSTERED: f64 = 200.0;
 /// Bandwidths of a kernel, rows that are left out to find their weights, and what a pair of rows takes beside products.
@@ -104,7 +105,7 @@ impl Work {
             }
             Trees::OneLatent => {
                 let hidden = candidate.hidden as f64;
-                let row = MESSAGES * n * hidden * hidden + LOOKED_UP * n * hidden;
+                let row = MESSAGES * n * hidden * hidden + PASSED * n * hidden;
                 let parameters = hidden * (total + n * hidden);
                 let exact = match candidate.settings.optimiser {
                     Optimiser::Adam => 1.0,
