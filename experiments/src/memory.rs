@@ -138,7 +138,9 @@ impl Memory {
                     (path(&model)?, path(&incomplete)?, path(&out)?, path(&mixed)?);
                 let of_pair = footprint_of_pair(family.spec().trees, (all[0], all[1]));
                 // Columns that are in every table.
-                let together = ["info", model, "mutual-information", "c0", "c1", "--trees", "2000"];
+                // Of tables of millions of numbers few trees: memory does not depend on it.
+                let trees = if states > 1000 { "64" } else { "2000" };
+                let together = ["info", model, "mutual-information", "c0", "c1", "--trees", trees];
                 let mut commands: Vec<(&str, u64, Vec<&str>)> = vec![
                     ("score", need.scoring, vec!["score", model, table]),
                     ("impute", need.imputing, vec!["impute", model, table, "--out", out]),

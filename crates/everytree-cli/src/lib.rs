@@ -9,6 +9,7 @@ macro_rules! note {
     }};
 }
 
+mod allocator;
 mod asia;
 mod blocks;
 mod compare;
@@ -34,6 +35,8 @@ mod score;
 mod shown;
 mod tables;
 mod trees;
+
+pub use allocator::keep_lists;
 
 use clap::{Parser, Subcommand};
 use everytree::{Spelling, spelled};

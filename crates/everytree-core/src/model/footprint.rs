@@ -181,7 +181,7 @@ impl Footprint {
 pub fn footprint_of_pair(trees: Trees, states: (usize, usize)) -> u64 {
     let copies = match trees {
         Trees::All => 5 + 5 * rayon::current_num_threads() as u64,
-        Trees::One | Trees::OneLatent | Trees::Stored => 4,
+        Trees::One | Trees::OneLatent | Trees::Stored => 2,
     };
     (states.0 as u64).saturating_mul(states.1 as u64).saturating_mul(8 * copies)
 }

@@ -74,12 +74,12 @@ fn exp(x: f64) -> f64 {
         1.0,
         1.0,
     ];
-    let shifted = x * std::f64::consts::LOG2_E + SHIFT;
+    let shifted = x.mul_add(std::f64::consts::LOG2_E, SHIFT);
     let k = shifted - SHIFT;
-    let r = (x - k * LOG_2[0]) - k * LOG_2[1];
+    let r = k.mul_add(-LOG_2[1], k.mul_add(-LOG_2[0], x));
     let mut sum = SERIES[0];
     for term in &SERIES[1..] {
-        sum = sum * r + term;
+        sum = sum.mul_add(r, *term);
     }
     let power = shifted.to_bits().wrapping_sub(SHIFT.to_bits()).wrapping_add(1023) << 52;
     if x < -708.0 { 0.0 } else { sum * f64::from_bits(power) }
