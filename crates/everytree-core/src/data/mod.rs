@@ -4,6 +4,7 @@
 //! cells), a [`Table`] of codes, [`Missing`] cells, and row weights. [`Unique`] are distinct rows with weights, which is what
 //! learning goes through.
 
+mod cells;
 mod codes;
 mod dataset;
 mod fingerprint;
@@ -16,6 +17,7 @@ mod split;
 mod table;
 mod unique;
 
+pub use cells::{Cells, Interval, decimals_of};
 pub use codes::{Codes, CodesError};
 pub use dataset::{Dataset, DatasetError};
 pub use missing::Missing;
