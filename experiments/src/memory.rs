@@ -139,7 +139,7 @@ impl Memory {
                 let of_pair = footprint_of_pair(family.spec().trees, (all[0], all[1]));
                 // Columns that are in every table.
                 // Of tables of millions of numbers few trees: memory does not depend on it.
-                let trees = if states > 1000 { "64" } else { "2000" };
+                let trees = if states > 1000 { "1" } else { "2000" };
                 let together = ["info", model, "mutual-information", "c0", "c1", "--trees", trees];
                 let mut commands: Vec<(&str, u64, Vec<&str>)> = vec![
                     ("score", need.scoring, vec!["score", model, table]),

@@ -330,6 +330,13 @@ pub fn say_unknown(path: &Path, cells: u64) {
     }
 }
 
+/// Cells of a table to test with that are missing, and no state.
+pub fn say_gaps(path: &Path, cells: usize) {
+    if cells > 0 {
+        note!("note: {}: {}: not observed, and summed out", path.display(), plural(cells, "missing cell"));
+    }
+}
+
 /// Columns that were passed over.
 pub fn say_ignored(path: &Path, ignored: &[String]) {
     if !ignored.is_empty() {

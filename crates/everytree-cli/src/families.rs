@@ -1,6 +1,7 @@
 //! Families by the names of the registry.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use everytree::WIDEST;
 use everytree_core::model::{ALL_ROWS, Family, HowMany, Optimiser, Trees};
 use std::ffi::OsStr;
 
@@ -84,7 +85,7 @@ pub fn defaults() -> String {
     for row in &table {
         let mut line = String::from(" ");
         for (place, cell) in row.iter().enumerate() {
-            let width = table.iter().map(|row| row[place].chars().count()).max().unwrap_or(0);
+            let width = table.iter().map(|row| row[place].chars().count()).max().unwrap_or(0).min(WIDEST);
             line += &format!(" {cell:<width$}");
         }
         lines += line.trim_end();

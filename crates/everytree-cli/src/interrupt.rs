@@ -3,6 +3,7 @@
 use anyhow::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Hears signals: the first asks for an orderly end, the second does not wait for it.
 #[derive(Clone)]
@@ -19,6 +20,20 @@ impl Interrupts {
             }
         })?;
         Ok(Self(count))
+    }
+
+    /// The same, of work that leaves nothing behind: after so long it is ended where it stands.
+    pub fn listen_and_end(after: Duration) -> Result<Self> {
+        let interrupts = Self::listen()?;
+        let heard = interrupts.clone();
+        std::thread::spawn(move || {
+            while !heard.any() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            std::thread::sleep(after);
+            std::process::exit(130);
+        });
+        Ok(interrupts)
     }
 
     /// Was there one?

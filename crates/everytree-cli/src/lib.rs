@@ -38,6 +38,7 @@ mod trees;
 
 pub use allocator::keep_lists;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use everytree::{Spelling, spelled};
 use std::ffi::OsString;
@@ -115,6 +116,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => {
             // Help and version are no errors. If nobody listens, that is none either.
             let _ = error.print();
+            if let Some(hint) = unquoted(&error) {
+                note!("\n  tip: {hint}");
+            }
             return error.exit_code() as u8;
         }
     };
@@ -133,6 +137,16 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
             3
         }
     }
+}
+
+/// A condition that the shell took apart, such as --given age in 30..40.
+fn unquoted(error: &clap::Error) -> Option<&'static str> {
+    let argument = match error.get(ContextKind::InvalidArg)? {
+        ContextValue::String(argument) if error.kind() == ErrorKind::UnknownArgument => argument,
+        _ => return None,
+    };
+    let signs = ["in", "=", "!=", ">", "<", ">=", "<=", "~"];
+    signs.contains(&argument.as_str()).then_some("conditions stand in quotes, as in --given 'age in 30..40'")
 }
 
 /// An error and what led to it, with options spelled as flags.

@@ -6,8 +6,10 @@ use crate::interrupt::Interrupts;
 use crate::progress::bar;
 use anyhow::Result;
 use clap::Args;
+use everytree::WIDEST;
 use serde_json::json;
 use std::io::{BufWriter, Write};
+use std::time::Duration;
 
 /// The most probable rows (MAP, MPE), given the values of some columns or none.
 ///
@@ -31,6 +33,9 @@ pub struct Map {
     missing_as_state: bool,
 }
 
+/// Between two looks at signals a search may take long; beyond this it is ended without an answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 impl Map {
     pub fn run(self) -> Result<Outcome> {
         let model = self.asking.open()?;
@@ -42,7 +47,7 @@ impl Map {
             .seed(self.asking.seed)
             .missing_as_state(self.missing_as_state);
         let (interrupts, bar) =
-            (Interrupts::listen()?, bar(self.asking.json, "searching {bar:30} {percent} %")?);
+            (Interrupts::listen_and_end(PATIENCE)?, bar(self.asking.json, "searching {bar:30} {percent} %")?);
         bar.set_length(1000);
         let go_on = |done: f64| {
             bar.set_position((1000.0 * done) as u64);
@@ -66,7 +71,13 @@ impl Map {
             out.flush()?;
             return Ok(outcome());
         }
-        let width = schema.variables.iter().map(|variable| variable.name.chars().count()).max().unwrap_or(0);
+        let width = schema
+            .variables
+            .iter()
+            .map(|variable| variable.name.chars().count())
+            .max()
+            .unwrap_or(0)
+            .min(WIDEST);
         for (place, row) in found.iter().enumerate() {
             let how = if row.proven { "proven" } else { "the best found, not proven" };
             writeln!(out, "{}. log-probability {:.4} ({how})", place + 1, row.log_p)?;

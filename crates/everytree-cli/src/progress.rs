@@ -47,7 +47,7 @@ impl Introduction {
             columns: schema.variables.len(),
             named: schema.header,
             states: schema.states().iter().sum(),
-            notices: notices.iter().take(MOST).map(say).collect(),
+            notices: notices.iter().take(MOST).map(|notice| spelled(&say(notice), Spelling::Flags)).collect(),
             more: notices.len().saturating_sub(MOST),
         }
     }

@@ -1,6 +1,6 @@
 //! The files that models are learned from.
 
-use crate::data::{StateArguments, TextArguments, say_ignored, say_unknown};
+use crate::data::{StateArguments, TextArguments, say_gaps, say_ignored, say_unknown};
 use crate::outputs::Files;
 use anyhow::{Context, Result};
 use clap::Args;
@@ -83,6 +83,11 @@ impl Sources {
             return Err(ReadError { file: self.train.clone(), problem: Problem::OneRow }.into());
         }
         let valid = if self.valid.is_some() { datasets.next() } else { None };
-        Ok(Tables { train, valid, test: datasets.next(), notices: opened.notices })
+        let test = datasets.next();
+        if let (Some(path), Some(test)) = (self.test.as_ref().filter(|_| !quiet), &test) {
+            let unknown = opened.unknown.last().copied().unwrap_or(0);
+            say_gaps(path, test.missing().cells().saturating_sub(unknown as usize));
+        }
+        Ok(Tables { train, valid, test, notices: opened.notices })
     }
 }

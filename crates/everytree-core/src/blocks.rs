@@ -359,7 +359,11 @@ impl Blocks {
 
     /// Distinct rows of blocks with weights, and the share that rows of columns have in them; of complete rows.
     pub fn unique(&self, data: &Dataset) -> Unique {
-        self.unique_of_blocks(&self.encode(data.table()), data.weights())
+        let mut unique = self.unique_of_blocks(&self.encode(data.table()), data.weights());
+        if !data.numbers().is_empty() {
+            unique.add_log_shares(|row| data.log_density(row));
+        }
+        unique
     }
 
     /// The same, of rows of blocks.

@@ -88,7 +88,9 @@ pub enum Problem {
         text: String,
     },
     /// A zero byte.
-    #[error("line {line}, column {column}: there is a NUL byte; is this UTF-16, or not a text file?")]
+    #[error(
+        "line {line}, column {column}: there is a NUL byte; is this UTF-16, or not a text file? (from a pipe all tables are text: write others to a file first)"
+    )]
     Nul {
         /// Its line.
         line: u64,

@@ -33,10 +33,12 @@ pub struct CellRules {
 }
 
 /// One row of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row<'a> {
     /// One code per variable; 0 where the cell was not observed.
     pub codes: &'a [u16],
+    /// The numbers of columns whose numbers are more than labels, in their order; NaN where there is none.
+    pub numbers: &'a [f64],
     /// The variables whose cells were not observed.
     pub unobserved: &'a [usize],
     /// Those of them that hold a label which was not seen in training.
@@ -317,6 +319,10 @@ pub fn for_each_row<'a>(
     }))?;
     let encoder = Encoder::new(schema);
     let mut codes = vec![0u16; schema.variables.len()];
+    let numeric = schema.numeric();
+    let number_of: Vec<Option<usize>> =
+        (0..codes.len()).map(|v| numeric.iter().position(|numeric| *numeric == v)).collect();
+    let mut numbers = vec![f64::NAN; numeric.len()];
     // What the table does not have is not observed.
     let absent: Vec<usize> = (0..schema.variables.len()).filter(|&v| !columns.contains(&Some(v))).collect();
     let (mut unobserved, mut unknown, mut all_unknown) = (absent.clone(), Vec::new(), 0u64);
@@ -326,7 +332,12 @@ pub fn for_each_row<'a>(
     let mut take = |place: Place, column: usize, cell: Cell<'_>| -> Result<(), Problem> {
         if let Some(variable) = columns[column] {
             match code(&encoder, schema, rules, variable, place, cell)? {
-                Encoded::State(code) => codes[variable] = code,
+                Encoded::State(code) => {
+                    codes[variable] = code;
+                    if let Some(place) = number_of[variable] {
+                        numbers[place] = encoder.number(variable, cell).unwrap_or(f64::NAN);
+                    }
+                }
                 other => {
                     codes[variable] = 0;
                     unobserved.push(variable);
@@ -342,7 +353,14 @@ pub fn for_each_row<'a>(
         if column == last {
             rows += 1;
             all_unknown += unknown.len() as u64;
-            on_row(Row { codes: &codes, unobserved: &unobserved, unknown: &unknown, ids: &id_cells })?;
+            on_row(Row {
+                codes: &codes,
+                numbers: &numbers,
+                unobserved: &unobserved,
+                unknown: &unknown,
+                ids: &id_cells,
+            })?;
+            numbers.fill(f64::NAN);
             unobserved.truncate(absent.len());
             unknown.clear();
         }
@@ -417,17 +435,20 @@ pub fn read_dataset<'a>(
     let source = source.into();
     let mut table = Table::new(&schema.states());
     let mut missing = Missing::default();
+    let mut numbers = Vec::new();
     let facts = for_each_row(source, schema, read, rules, &mut |row| {
         // Room doubles when it is used up.
         if table.rows().is_power_of_two() {
-            let need = 3 * (table.rows() * row.codes.len() * size_of::<u16>()) as u64;
-            memory::check("the rows of this table", need)?;
+            let of_row = row.codes.len() * size_of::<u16>() + size_of_val(row.numbers);
+            memory::check("the rows of this table", 3 * (table.rows() * of_row) as u64)?;
         }
+        numbers.extend_from_slice(row.numbers);
         missing.push(table.rows(), row.unobserved.to_vec());
         table.push(row.codes);
         Ok(())
     })?;
-    let data = Dataset::new(Arc::clone(schema), table).and_then(|data| data.with_missing(missing));
+    let data = Dataset::new(Arc::clone(schema), table);
+    let data = data.and_then(|data| data.with_missing(missing)).and_then(|data| data.with_numbers(numbers));
     let bad =
         |error: DatasetError| ReadError { file: source.name(), problem: Problem::Format(error.to_string()) };
     Ok((data.map_err(bad)?, facts))

@@ -81,14 +81,26 @@ pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>, unknown: Unknown) 
     let (mut table, mut missing) = (Table::new(&schema.states()), Missing::default());
     let mut not_known = Missing::default();
     let mut codes = vec![0u16; schema.variables.len()];
+    let (numeric, mut numbers) = (schema.numeric(), Vec::new());
     for row in 0..data.rows() {
         let (mut unobserved, mut passed) = (Vec::new(), Vec::new());
         for (v, (own, translated)) in columns.iter().enumerate() {
-            let (label, encoded) = &translated[data.table().get(row, *own)];
+            // Of numbers each has a state of its own to be looked up.
+            let number =
+                data.number(row, *own).map(|number| data.schema().variables[*own].format.write(number));
+            let found = number.map(|label| {
+                let encoded = encoder.encode(v, Cell::Field(&label));
+                (label, encoded)
+            });
+            let (label, encoded) = found.as_ref().unwrap_or(&translated[data.table().get(row, *own)]);
             codes[v] = 0;
+            let mut number = f64::NAN;
             match encoded {
                 _ if data.missing().of(row).contains(own) => unobserved.push(v),
-                Encoded::State(state) => codes[v] = *state,
+                Encoded::State(state) => {
+                    codes[v] = *state;
+                    number = encoder.number(v, Cell::Field(label)).unwrap_or(f64::NAN);
+                }
                 Encoded::Unobserved => unobserved.push(v),
                 Encoded::Unknown if unknown == Unknown::Unobserved => {
                     unobserved.push(v);
@@ -101,6 +113,9 @@ pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>, unknown: Unknown) 
                     return Err(Kind::UnknownValue { row, column, value, known, hint }.into());
                 }
             }
+            if numeric.contains(&v) {
+                numbers.push(number);
+            }
         }
         missing.push(row, unobserved);
         not_known.push(row, passed);
@@ -108,7 +123,8 @@ pub(crate) fn as_schema(data: &Dataset, schema: &Arc<Schema>, unknown: Unknown) 
     }
     let names = data.schema().variables.iter().map(|variable| &variable.name);
     let ignored = names.filter(|name| schema.position(name).is_none()).cloned().collect();
-    let made = Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)?;
+    let made =
+        Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)?.with_numbers(numbers)?;
     Ok(Translated { data: made.with_weights(data.weights().to_vec())?, unknown: not_known, ignored })
 }
 
@@ -134,7 +150,7 @@ pub(crate) fn like(data: &Dataset, train: &Dataset, unknown: Unknown) -> Result<
         table.push(&codes);
     }
     let made = Dataset::from_codes(Arc::clone(schema), table)?.with_missing(missing)?;
-    made.with_weights(data.weights().to_vec())
+    made.with_numbers(data.numbers().to_vec())?.with_weights(data.weights().to_vec())
 }
 
 /// The same with missing cells that are a state taken as missing.

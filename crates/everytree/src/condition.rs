@@ -14,7 +14,7 @@
 
 use crate::error::Kind;
 use crate::{Error, Result};
-use everytree_core::data::{Schema, States, Variable};
+use everytree_core::data::{Interval, Schema, States, Variable};
 
 /// What is known of one column.
 ///
@@ -132,6 +132,10 @@ impl Range {
         (low < x || (from && low == x)) && (x < high || (to && x == high))
     }
 
+    pub(crate) fn interval(&self) -> Interval {
+        Interval { low: self.low, high: self.high }
+    }
+
     /// What is in both.
     pub(crate) fn and(self, other: Self) -> Self {
         let low = match self.low.0.total_cmp(&other.low.0) {
@@ -156,6 +160,9 @@ impl Range {
             States::Bins(edges) => {
                 let (range, shift) = self.widened(variable, edges);
                 (0..=edges.len()).map(|bin| range.share_of_bin(variable, edges, bin, shift)).collect()
+            }
+            States::Numbers(cells) => {
+                (0..cells.len()).map(|state| cells.share(state, self.interval())).collect()
             }
             States::Booleans(_) | States::Texts(_) | States::Others(_) => {
                 let column = variable.name.clone();
@@ -526,7 +533,9 @@ fn values(variable: &Variable, missing: &[String], text: &str) -> Result<Vec<Opt
 
 /// Values with their likelihoods: `VALUE:WEIGHT, VALUE:WEIGHT`.
 fn weights(text: &str) -> Result<Vec<(String, f64)>, String> {
-    let needed = || "VALUE:WEIGHT, VALUE:WEIGHT is needed".to_owned();
+    let needed = || {
+        "VALUE:WEIGHT, VALUE:WEIGHT is needed; values with commas or colons stand in double quotes".to_owned()
+    };
     let mut found: Vec<(String, f64)> = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {

@@ -82,6 +82,17 @@ impl Dataset {
         Ok(Self(self.0.with_missing(missing)?))
     }
 
+    /// With the numbers of columns of numbers, row by row (those of missing cells mean nothing).
+    ///
+    /// ```
+    /// # let data = everytree::Dataset::from_columns([("a", vec![Some("x"), Some("y")])])?;
+    /// assert_eq!(data.clone().with_numbers(Vec::new())?, data); // there is no such column
+    /// # Ok::<(), everytree::Error>(())
+    /// ```
+    pub fn with_numbers(self, numbers: Vec<f64>) -> Result<Self> {
+        Ok(Self(self.0.with_numbers(numbers)?))
+    }
+
     /// With a weight for each row: what weighs 2 counts as if it were there twice.
     ///
     /// ```
@@ -504,6 +515,7 @@ impl ReadOptions {
             return Err(Error::option("max_states", self.max_states, format!("between 2 and {MOST}")));
         }
         Ok(ScanSettings {
+            kinds: BTreeMap::new(),
             max_states: self.max_states,
             bins: self.bins.clone(),
             all_bins: self.all_bins,

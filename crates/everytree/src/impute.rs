@@ -446,6 +446,7 @@ fn alone(variable: &Variable, posterior: &[Estimate]) -> u16 {
     let numbers: Option<Vec<f64>> = match &variable.states {
         States::Integers(values) => Some(values.iter().map(|&value| value as f64).collect()),
         States::Reals(values) => Some(values.clone()),
+        States::Numbers(cells) => Some((0..cells.len()).map(|state| cells.moments(state).0).collect()),
         States::Booleans(_) | States::Texts(_) | States::Others(_) | States::Bins(_) => None,
     };
     let seen = &posterior[..values_of(variable)];

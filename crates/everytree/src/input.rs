@@ -34,6 +34,14 @@ impl Input<'_> {
         }
     }
 
+    /// Is it there a second time? A pipe is not.
+    pub(crate) fn can_be_read_again(&self) -> bool {
+        match self {
+            Self::Source(Source::File(path)) => everytree_read::readable_twice(path).is_ok(),
+            _ => true,
+        }
+    }
+
     /// Calls `on_row` with the codes of every row.
     pub(crate) fn for_each_row(
         &self,
@@ -71,6 +79,8 @@ fn rows_of(
     let unknown = if rules.unknown_is_unobserved { Unknown::Unobserved } else { Unknown::Error };
     let Translated { data, unknown, ignored } = as_schema(data, schema, unknown)?;
     let mut codes = vec![0u16; data.columns()];
+    let numeric = schema.numeric().len();
+    let unknown_numbers = vec![f64::NAN; numeric];
     for row in 0..data.rows() {
         (0..codes.len()).for_each(|v| codes[v] = data.table().get(row, v) as u16);
         let mut unobserved = Vec::new();
@@ -82,7 +92,8 @@ fn rows_of(
                 false => unobserved.push(v),
             }
         }
-        on_row(Row { codes: &codes, unobserved: &unobserved, unknown: unknown.of(row), ids: &[] })?;
+        let numbers = data.numbers().get(row * numeric..(row + 1) * numeric).unwrap_or(&unknown_numbers);
+        on_row(Row { codes: &codes, numbers, unobserved: &unobserved, unknown: unknown.of(row), ids: &[] })?;
     }
     if data.rows() == 0 {
         return Err(ReadError { file: PathBuf::from("data"), problem: Problem::NoRowsAtAll }.into());

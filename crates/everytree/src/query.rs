@@ -4,7 +4,7 @@ use crate::edges::{TreeEdge, names, tree_edges};
 use crate::evidence::{Evidence, column, state_of, with_evidence};
 use crate::input::Input;
 use crate::model::AnswerEffort;
-use crate::words::{count, plural};
+use crate::words::{WIDEST, count, plural};
 use crate::{Error, Model, Result};
 use everytree_core::data::{Schema, States};
 use everytree_core::infer::{Estimate, Method, Posterior};
@@ -211,14 +211,37 @@ impl<'m> Query<'m> {
         read: &ReadSettings,
     ) -> Result<()> {
         let schema = self.model.schema();
-        let rules =
-            CellRules { missing_is_a_state: true, unknown_is_unobserved: true, incomplete_rows: true };
         let table = table.into();
+        let whole = || Cut { schema: Arc::clone(schema), columns: Vec::new() };
         // Of a file the numbers are known, so that a range cuts a bin exactly; a dataset has nothing but bins.
         let cut = match &table {
             Input::Source(_) => Cut::of(schema, &self.evidence),
-            Input::Dataset(_) => Cut { schema: Arc::clone(schema), columns: Vec::new() },
+            Input::Dataset(_) => whole(),
         };
+        let mut found = self.count(&table, &cut, read)?;
+        if found.unknown > 0 && !cut.columns.is_empty() && table.can_be_read_again() {
+            // A bin by its name, as in rows that were drawn, is none of those that it was cut into.
+            let of_bins = self.count(&table, &whole(), read)?;
+            if of_bins.unknown < found.unknown {
+                found = of_bins;
+            }
+        }
+        let Counted { rows, of, unknown, seen } = found;
+        for (value, target) in answer.values.iter_mut().zip(self.targets()) {
+            let TargetState { variable, state, observed } = target;
+            let among = if observed { schema.variables[variable].states.len() } else { seen[variable].len() };
+            let all: f64 = seen[variable][..among].iter().sum();
+            value.observed = Some(seen[variable][state] / all).filter(|share| share.is_finite());
+        }
+        answer.matching = Some(Matching { rows, of, unknown });
+        Ok(())
+    }
+
+    /// The rows of a table that agree with the evidence.
+    fn count(&self, table: &Input<'_>, cut: &Cut, read: &ReadSettings) -> Result<Counted> {
+        let schema = self.model.schema();
+        let rules =
+            CellRules { missing_is_a_state: true, unknown_is_unobserved: true, incomplete_rows: true };
         let known = self.evidence.likelihoods();
         let given: Vec<usize> = (0..schema.variables.len()).filter(|&v| known.is_given(v)).collect();
         let mut seen: Vec<Vec<f64>> =
@@ -242,15 +265,20 @@ impl<'m> Query<'m> {
             }
             Ok(())
         })?;
-        for (value, target) in answer.values.iter_mut().zip(self.targets()) {
-            let TargetState { variable, state, observed } = target;
-            let among = if observed { schema.variables[variable].states.len() } else { seen[variable].len() };
-            let all: f64 = seen[variable][..among].iter().sum();
-            value.observed = Some(seen[variable][state] / all).filter(|share| share.is_finite());
-        }
-        answer.matching = Some(Matching { rows, of, unknown });
-        Ok(())
+        Ok(Counted { rows, of, unknown, seen })
     }
+}
+
+/// Rows that agree with the evidence.
+struct Counted {
+    /// How many, by weight.
+    rows: f64,
+    /// Of so many.
+    of: u64,
+    /// Rows whose given cells are not known.
+    unknown: u64,
+    /// What they have in every column, by state.
+    seen: Vec<Vec<f64>>,
 }
 
 /// A schema whose bins are cut where ranges of the evidence begin and end.
@@ -481,11 +509,12 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.values.chunk_by(|one, next| one.variable == next.variable);
         let lines: Vec<Shown> = columns.flat_map(|values| shown(values, f.alternate())).collect();
-        let width = lines.iter().map(|line| line.variable.chars().count()).max().unwrap_or(0);
-        let values = lines.iter().map(|line| line.value.chars().count()).max().unwrap_or(0);
+        let width = lines.iter().map(|line| line.variable.chars().count()).max().unwrap_or(0).min(WIDEST);
+        let values = lines.iter().map(|line| line.value.chars().count()).max().unwrap_or(0).min(WIDEST);
         // Errors that round to nothing are nothing.
         let error = |error: f64| if error < 0.00005 { String::new() } else { format!("  ± {error:.4}") };
-        let errors = lines.iter().map(|line| error(line.error).chars().count()).max().unwrap_or(0);
+        let errors =
+            lines.iter().map(|line| error(line.error).chars().count()).max().unwrap_or(0).min(WIDEST);
         if self.matching.is_some() {
             let heads = format!("{:width$}  {:values$}  {:>6}{:errors$}  {:>6}", "", "", "model", "", "data");
             writeln!(f, "{heads}")?;

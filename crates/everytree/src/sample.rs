@@ -11,6 +11,9 @@ const MOST_CELLS: usize = 1 << 28;
 /// Most rows and cells of a portion.
 const PORTION: usize = 1 << 16;
 const PORTION_CELLS: usize = 1 << 23;
+/// Rows of the first portion, so that whoever waits sees some soon, and how many times as many each has as the one before.
+const FIRST: usize = 256;
+const GROWTH: usize = 4;
 
 /// Rows to be drawn from a model.
 ///
@@ -110,20 +113,20 @@ impl<'m> Sample<'m> {
         // A function of the columns alone, so that the same seed gives the same rows however they are asked for.
         let most = (PORTION_CELLS / self.model.schema().variables.len().max(1)).clamp(1, PORTION);
         let mut worst = Drawn::Exactly;
-        let mut portion = 0;
+        let (mut portion, mut done, mut size) = (0, 0, FIRST.min(most));
         loop {
-            let done = portion * most;
             let seed = if portion == 0 { self.seed } else { seed_of(self.seed, portion as u64) };
             let sampling = Sampling { seed, ..Sampling::default() };
-            let count = most.min(self.rows - done);
+            let count = size.min(self.rows - done);
             let found = inference.sample(self.evidence.likelihoods(), count, sampling);
             let (rows, drawn) = found.map_err(Error::from)?;
             worst = worst.worse(drawn);
             take(rows)?;
-            portion += 1;
-            if self.rows - done == count {
+            done += count;
+            if done == self.rows {
                 return Ok(worst);
             }
+            (portion, size) = (portion + 1, size.saturating_mul(GROWTH).min(most));
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Interrupted;
 use crate::input::Input;
 use crate::model::AnswerEffort;
 use crate::{Dataset, Error, Model, Result, Work};
-use everytree_core::data::{Schema, States, Table, Variable};
+use everytree_core::data::{Cells, Schema, States, Table, Variable};
 use everytree_core::infer::{self, Estimate, Evidence, InferError, Inference, seed_of};
 use everytree_read::{CellRules, FileFacts, ReadSettings, Row};
 use rayon::prelude::*;
@@ -52,7 +52,18 @@ impl Unknown {
     pub(crate) fn check(self, schema: &Schema) -> Result<()> {
         let has_others = |variable: &Variable| matches!(variable.states, States::Others(_));
         if self == Self::Other && !schema.variables.iter().any(has_others) {
-            let problem = "this model has no state for other labels; fit it with `other = 63`";
+            // Only of more labels than are told apart some are others.
+            let labels = |variable: &&Variable| matches!(variable.states, States::Texts(_));
+            let most = schema.variables.iter().filter(labels).max_by_key(|variable| variable.states.len());
+            let problem = match most.filter(|variable| variable.states.len() > 1) {
+                Some(variable) => format!(
+                    "this model has no state for other labels; fit it with `other = {}={}`: a column has one if that tells \
+                     fewer labels apart than it has",
+                    variable.name,
+                    (variable.states.len() - 1).min(63)
+                ),
+                None => "this model has no state for other labels, nor columns of labels".to_owned(),
+            };
             return Err(Error::option("unknown", "other", problem));
         }
         Ok(())
@@ -400,7 +411,7 @@ impl<'a> Scoring<'a> {
     ) -> Result<FileFacts> {
         let schema = self.model.schema();
         let states = schema.states();
-        let mut chunk = Chunk::new(&states);
+        let mut chunk = Chunk::new(schema);
         let facts = table.for_each_row(schema, &self.read, self.rules(), &mut |row| {
             chunk.take(row, &states)?;
             if chunk.rows.rows() == at_once {
@@ -463,11 +474,14 @@ pub(crate) fn scores_as_read(
 ) -> Result<Vec<Estimate>> {
     let states = data.states();
     let scoring = Scoring { numbers: Some(rows), ..Scoring::new(model) };
-    let mut chunk = Chunk::new(&states);
+    let mut chunk = Chunk::new(data.schema());
     for &row in rows {
         let codes: Vec<u16> = (0..states.len()).map(|v| data.table().get(row, v) as u16).collect();
         let unobserved = data.missing().of(row);
-        chunk.take(Row { codes: &codes, unobserved, unknown: &[], ids: &[] }, &states)?;
+        let numbers: Vec<f64> =
+            chunk.numeric.iter().map(|(v, _)| data.number(row, *v).unwrap_or(f64::NAN)).collect();
+        let of_row = Row { codes: &codes, numbers: &numbers, unobserved, unknown: &[], ids: &[] };
+        chunk.take(of_row, &states)?;
     }
     chunk.scores(inference, None, &scoring)
 }
@@ -482,11 +496,21 @@ pub(crate) struct Chunk {
     pub incomplete: Vec<(usize, Evidence, Vec<usize>)>,
     /// The cells that tell them apart, if there are any.
     pub ids: Vec<Vec<String>>,
+    /// The logarithm of the density of their numbers within their cells; none where all columns are of labels.
+    densities: Vec<f64>,
+    /// The columns of these numbers.
+    numeric: Vec<(usize, Cells)>,
 }
 
 impl Chunk {
-    fn new(states: &[usize]) -> Self {
-        Self { first: 0, rows: Table::new(states), incomplete: Vec::new(), ids: Vec::new() }
+    fn new(schema: &Schema) -> Self {
+        let cells = |v: usize| match &schema.variables[v].states {
+            States::Numbers(cells) => Some((v, cells.clone())),
+            _ => None,
+        };
+        let numeric = (0..schema.variables.len()).filter_map(cells).collect();
+        let rows = Table::new(&schema.states());
+        Self { first: 0, rows, incomplete: Vec::new(), ids: Vec::new(), densities: Vec::new(), numeric }
     }
 
     fn take(&mut self, row: Row<'_>, states: &[usize]) -> Result<()> {
@@ -501,6 +525,11 @@ impl Chunk {
         if !row.ids.is_empty() {
             self.ids.push(row.ids.to_vec());
         }
+        if !self.numeric.is_empty() {
+            let there = self.numeric.iter().zip(row.numbers);
+            let there = there.filter(|((v, _), number)| !number.is_nan() && !row.unobserved.contains(v));
+            self.densities.push(there.map(|((_, cells), number)| cells.log_density(*number)).sum());
+        }
         self.rows.push(row.codes);
         Ok(())
     }
@@ -509,6 +538,7 @@ impl Chunk {
         self.first += self.rows.rows() as u64;
         self.rows.clear();
         self.incomplete.clear();
+        self.densities.clear();
         self.ids.clear();
     }
 
@@ -554,6 +584,7 @@ impl Chunk {
         }
         let estimates: Result<Vec<(usize, Estimate)>> = many.into_par_iter().map(of_one).collect();
         estimates?.into_iter().for_each(|(place, estimate)| scores[place] = estimate);
+        scores.iter_mut().zip(&self.densities).for_each(|(score, density)| score.value += density);
         Ok(scores)
     }
 

@@ -2,6 +2,10 @@
 
 use everytree_core::data::scan::Notice;
 
+/// No column of a table that is printed is filled up to more than this: there are names and labels of 65,536 bytes.
+#[doc(hidden)]
+pub const WIDEST: usize = 200;
+
 /// A notice in words.
 ///
 /// ```
@@ -36,6 +40,15 @@ pub fn say(notice: &Notice) -> String {
                 several => format!("{} ({})", plural(several.len(), "column"), some_names(several)),
             };
             format!("{columns}: {example:?} is read as the number {read_as}")
+        }
+        Notice::MaybeThousands { columns, example, read_as } => {
+            let columns = match &columns[..] {
+                [one] => format!("column {one:?}"),
+                several => format!("{} ({})", plural(several.len(), "column"), some_names(several)),
+            };
+            format!(
+                "{columns}: {example:?} is read as the number {read_as}; if points stand between thousands, say `decimal = ,`"
+            )
         }
         Notice::NoOther { column, labels } => {
             format!(

@@ -196,6 +196,19 @@ impl Interval {
     }
 }
 
+/// From where to where a state goes; of numbers on a grid, from which to which.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Bounds {
+    /// One number.
+    Atom(f64),
+    /// All below an edge (on a grid: up to a number).
+    Below(f64),
+    /// All from here on.
+    From(f64),
+    /// From one to the other; on a grid both are in it.
+    Between(f64, f64),
+}
+
 impl Cells {
     /// Cuts numbers, which come rising and as often as rows have them, into about so many cells with as many rows each; numbers
     /// with a fixed number of decimals are on a grid. None where hardly anything is left beside atoms.
@@ -281,6 +294,21 @@ impl Cells {
     /// Decimals of numbers that are on a grid: then everything is a probability, and no density.
     pub fn decimals(&self) -> Option<u8> {
         self.decimals
+    }
+
+    /// From where to where a state goes.
+    pub(super) fn bounds(&self, state: usize) -> Bounds {
+        if let Some(&atom) = state.checked_sub(self.edges.len() + 1).map(|place| &self.atoms[place]) {
+            return Bounds::Atom(atom);
+        }
+        let half = self.decimals.map_or(0.0, step_of) / 2.0;
+        let low = state.checked_sub(1).map(|below| self.round(self.edges[below] + half));
+        let high = self.edges.get(state).map(|edge| self.round(edge - half));
+        match (low, high) {
+            (None, Some(high)) => Bounds::Below(high),
+            (Some(low), Some(high)) => Bounds::Between(low, high),
+            (low, None) => Bounds::From(low.unwrap_or(f64::NEG_INFINITY)),
+        }
     }
 
     /// The nearest number that the column can have.

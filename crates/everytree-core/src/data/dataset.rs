@@ -2,7 +2,7 @@
 
 use super::fingerprint::fingerprint_of_weights;
 use super::split::{Split, split};
-use super::{Missing, Schema, Table};
+use super::{Missing, Schema, States, Table};
 use std::borrow::Cow;
 use std::sync::Arc;
 use thiserror::Error;
@@ -34,6 +34,10 @@ pub struct Dataset {
     missing: Missing,
     /// None: 1 each.
     weights: Vec<f64>,
+    /// Row by row those of the columns whose numbers are more than labels; none where they are not known.
+    numbers: Vec<f64>,
+    /// Which columns these are.
+    numeric: Vec<usize>,
 }
 
 /// Why parts do not make a dataset.
@@ -76,6 +80,24 @@ pub enum DatasetError {
         /// Rows.
         rows: usize,
     },
+    /// Not one number for each row and column of numbers.
+    #[error("{found} numbers for {expected} cells of columns of numbers; one for each is needed")]
+    NumberCount {
+        /// Numbers.
+        found: usize,
+        /// Cells.
+        expected: usize,
+    },
+    /// A number that is not in the state that its code says.
+    #[error("row {row}, column {column:?}: {value} is not in the cell that its code stands for")]
+    Number {
+        /// The row, from 0.
+        row: usize,
+        /// The name of the column.
+        column: String,
+        /// The offending number.
+        value: f64,
+    },
     /// A weight that is none.
     #[error("row {row}: weighs {value}; weights are finite and not negative")]
     Weight {
@@ -113,7 +135,37 @@ impl Dataset {
                 return Err(DatasetError::Code { row, column, code, states });
             }
         }
-        Ok(Self { schema, table, missing: Missing::default(), weights: Vec::new() })
+        let numeric = schema.numeric();
+        Ok(Self {
+            schema,
+            table,
+            missing: Missing::default(),
+            weights: Vec::new(),
+            numbers: Vec::new(),
+            numeric,
+        })
+    }
+
+    /// With the numbers of columns whose numbers are more than labels, row by row; those of missing cells mean nothing. A number
+    /// that is NaN is not known. Without any, nothing but the cells is known, and densities are left out.
+    pub fn with_numbers(mut self, numbers: Vec<f64>) -> Result<Self, DatasetError> {
+        let expected = self.rows() * self.numeric.len();
+        if !numbers.is_empty() && numbers.len() != expected {
+            return Err(DatasetError::NumberCount { found: numbers.len(), expected });
+        }
+        self.numbers = numbers;
+        for row in 0..self.rows() {
+            for &column in &self.numeric {
+                let States::Numbers(cells) = &self.schema.variables[column].states else { continue };
+                if let Some(value) = self.number(row, column)
+                    && cells.state(value) != self.table.get(row, column)
+                {
+                    let column = self.schema.variables[column].name.clone();
+                    return Err(DatasetError::Number { row, column, value });
+                }
+            }
+        }
+        Ok(self)
     }
 
     /// Complete rows of variables without names, which have so many states each.
@@ -167,6 +219,47 @@ impl Dataset {
         &self.missing
     }
 
+    /// The number in a cell; none where it is missing or not known, or where numbers are labels.
+    ///
+    /// # Panics
+    /// When there is no such cell.
+    pub fn number(&self, row: usize, column: usize) -> Option<f64> {
+        let place = self.numeric.iter().position(|numeric| *numeric == column)?;
+        let number = *self.numbers.get(row * self.numeric.len() + place)?;
+        let state = self.table.get(row, column);
+        let there =
+            state < self.schema.variables[column].states.len() && !self.missing.of(row).contains(&column);
+        Some(number).filter(|number| there && !number.is_nan())
+    }
+
+    /// All numbers, row by row, of the columns whose numbers are more than labels; NaN where there is none.
+    pub fn numbers(&self) -> &[f64] {
+        &self.numbers
+    }
+
+    /// The logarithm of the density of the numbers of a row within their cells (on grids, of the probability): what is added to
+    /// the logarithm of the probability of its codes.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn log_density(&self, row: usize) -> f64 {
+        let of = |&column: &usize| match (&self.schema.variables[column].states, self.number(row, column)) {
+            (States::Numbers(cells), Some(number)) => cells.log_density(number),
+            _ => 0.0,
+        };
+        self.numeric.iter().map(of).sum()
+    }
+
+    /// The weighted mean of it over all rows.
+    pub fn mean_log_density(&self) -> f64 {
+        if self.numbers.is_empty() {
+            return 0.0;
+        }
+        let weight = |row: usize| self.weights.get(row).copied().unwrap_or(1.0);
+        let total: f64 = (0..self.rows()).map(weight).sum();
+        (0..self.rows()).map(|row| weight(row) * self.log_density(row)).sum::<f64>() / total
+    }
+
     /// What rows weigh; none: 1 each.
     pub fn weights(&self) -> &[f64] {
         &self.weights
@@ -200,7 +293,10 @@ impl Dataset {
         let variable = &self.schema.variables[column];
         let state = self.table.get(row, column);
         let there = !self.missing.of(row).contains(&column) && state < variable.states.len();
-        there.then(|| variable.label(state))
+        there.then(|| match self.number(row, column) {
+            Some(number) => variable.format.write(number),
+            None => variable.label(state),
+        })
     }
 
     /// The rows at these places, in this order.
@@ -212,11 +308,14 @@ impl Dataset {
             true => Vec::new(),
             false => places.iter().map(|&row| self.weights[row]).collect(),
         };
+        let n = if self.numbers.is_empty() { 0 } else { self.numeric.len() };
         Self {
             schema: Arc::clone(&self.schema),
             table: self.table.select(places.iter().copied()),
             missing: self.missing.select(places),
             weights,
+            numbers: places.iter().flat_map(|row| &self.numbers[row * n..(row + 1) * n]).copied().collect(),
+            numeric: self.numeric.clone(),
         }
     }
 
@@ -260,6 +359,13 @@ impl Dataset {
         for (row, columns) in other.missing.rows() {
             all.missing.push(self.rows() + row, columns.clone());
         }
+        let known = |data: &Self| match data.numbers.is_empty() {
+            true => vec![f64::NAN; data.rows() * data.numeric.len()],
+            false => data.numbers.clone(),
+        };
+        if !(self.numbers.is_empty() && other.numbers.is_empty()) {
+            all.numbers = [known(self), known(other)].concat();
+        }
         if !(self.weights.is_empty() && other.weights.is_empty()) {
             let of = |data: &Self| match data.weights.is_empty() {
                 true => vec![1.0; data.rows()],
@@ -272,6 +378,9 @@ impl Dataset {
 
     /// A number that changes with any cell, missing value or weight.
     pub fn fingerprint(&self) -> u64 {
-        self.table.fingerprint() ^ self.missing.fingerprint() ^ fingerprint_of_weights(&self.weights)
+        self.table.fingerprint()
+            ^ self.missing.fingerprint()
+            ^ fingerprint_of_weights(&self.weights)
+            ^ fingerprint_of_weights(&self.numbers).rotate_left(1)
     }
 }

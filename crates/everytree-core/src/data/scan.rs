@@ -3,9 +3,11 @@
 mod column;
 
 use super::{
-    Cell, Decimal, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, did_you_mean, listed,
+    Cell, Cells, Decimal, MAX_STATES, NumberFormat, OTHER, Schema, States, Variable, boolean, decimals_of,
+    did_you_mean, listed,
 };
 use column::{Column, quantiles};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use thiserror::Error;
 
@@ -14,9 +16,27 @@ const MOST_BINS: usize = 1024;
 /// Bins of a column of numbers that has too many of them.
 const DEFAULT_BINS: usize = 8;
 
+/// What the values of a column are taken for.
+///
+/// ```
+/// assert_ne!(everytree_core::data::scan::ColumnKind::Integer, everytree_core::data::scan::ColumnKind::Real);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColumnKind {
+    /// Labels, each a state.
+    Categorical,
+    /// Whole numbers.
+    Integer,
+    /// Numbers.
+    Real,
+}
+
 /// What becomes of columns with many values, and of missing cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanSettings {
+    /// What columns are, by name, where that is not for the scan to find out.
+    pub kinds: BTreeMap<String, ColumnKind>,
     /// Most distinct values of a column that are states as they are.
     pub max_states: usize,
     /// Bins by name of the column.
@@ -51,6 +71,7 @@ pub enum MissingCells {
 impl Default for ScanSettings {
     fn default() -> Self {
         Self {
+            kinds: BTreeMap::new(),
             max_states: 64,
             bins: BTreeMap::new(),
             all_bins: None,
@@ -160,6 +181,26 @@ pub enum ScanError {
         /// The offending value.
         value: String,
     },
+    /// A kind of number for something that is none.
+    #[error(
+        "column {column:?} is not {kind}: it has {value:?}; leave that to be found, or say `kind = {column}=categorical`"
+    )]
+    NotOfKind {
+        /// The column.
+        column: String,
+        /// What it was said to be.
+        kind: &'static str,
+        /// The offending value.
+        value: String,
+    },
+    /// A column of numbers in which there is nothing to cut.
+    #[error(
+        "column {column:?} has too few different numbers for a distribution; say `kind = {column}=categorical`"
+    )]
+    TooFewNumbers {
+        /// The column.
+        column: String,
+    },
     /// The most frequent labels of something that has none.
     #[error(
         "column {column:?} has {what}, of which all are told apart; `other` is for labels; `bins = {column}=8` cuts numbers into bins"
@@ -234,6 +275,15 @@ pub enum Notice {
         /// How it was read.
         read_as: String,
     },
+    /// Numbers with points before three digits each, in a table where that may stand between thousands.
+    MaybeThousands {
+        /// The columns.
+        columns: Vec<String>,
+        /// One of the numbers.
+        example: String,
+        /// How it was read.
+        read_as: String,
+    },
     /// Texts that are not among the most frequent are one state.
     Other {
         /// The column.
@@ -266,6 +316,16 @@ pub enum Notice {
         /// The columns.
         columns: Vec<String>,
     },
+}
+
+/// So many cells for so many rows: more of them are finer, and take more rows to learn.
+fn cells_for(rows: usize) -> usize {
+    match rows {
+        0..500 => 8,
+        500..5_000 => 16,
+        5_000..20_000 => 32,
+        _ => 64,
+    }
 }
 
 /// What tables over so many states take: rates in f64 and f32, and counts, for every pair of states.
@@ -336,6 +396,7 @@ impl Scan {
             false => Err(ScanError::NoSuchColumn { option, column: column.clone(), known: names.clone() }),
         };
         self.settings.others.keys().try_for_each(|column| there("other", column))?;
+        self.settings.kinds.keys().try_for_each(|column| there("kind", column))?;
         for (column, &bins) in &self.settings.bins {
             there("bins", column)?;
             if !(2..=MOST_BINS).contains(&bins) {
@@ -345,6 +406,7 @@ impl Scan {
         let mut notices = Vec::new();
         let mut constant = Vec::new();
         let mut formatted: Vec<(NumberFormat, Notice)> = Vec::new();
+        let mut thousands: Option<Notice> = None;
         let (mut cells, mut with_missing) = (0, 0);
         let mut variables = Vec::new();
         let formats = self.formats();
@@ -362,7 +424,9 @@ impl Scan {
             let states = self.states(column, &name, &format, &mut notices)?;
             if self.settings.others.contains_key(&name) {
                 let what = match &states {
-                    States::Integers(_) | States::Reals(_) | States::Bins(_) => Some("numbers"),
+                    States::Integers(_) | States::Reals(_) | States::Bins(_) | States::Numbers(_) => {
+                        Some("numbers")
+                    }
                     States::Booleans(_) => Some("two values"),
                     States::Texts(labels) => {
                         notices.push(Notice::NoOther { column: name.clone(), labels: labels.len() });
@@ -379,14 +443,20 @@ impl Scan {
                 return Err(ScanError::NeverObserved { column: name });
             }
             let mut variable = Variable::new(name, states, missing);
-            if let (Some(format), States::Integers(_) | States::Reals(_) | States::Bins(_)) =
-                (format, &variable.states)
+            if let (
+                Some(format),
+                States::Integers(_) | States::Reals(_) | States::Bins(_) | States::Numbers(_),
+            ) = (format, &variable.states)
             {
                 variable.format = format;
                 if matches!(variable.states, States::Bins(_)) {
                     variable.quantiles = evenly(&column.all_numbers(&format));
                 }
                 say_format(&mut formatted, format, column, &variable.name);
+                if self.settings.decimal == Decimal::LikelyComma && format.is_plain() && !column.typed_number
+                {
+                    say_thousands(&mut thousands, column, &variable.name);
+                }
             }
             let seen = column.counted().len() + usize::from(missing);
             if seen == 1 && !column.overflow {
@@ -404,6 +474,7 @@ impl Scan {
             );
         }
         notices.extend(formatted.into_iter().map(|(_, notice)| notice));
+        notices.extend(thousands);
         if !constant.is_empty() {
             notices.push(Notice::Constant { columns: constant });
         }
@@ -463,6 +534,34 @@ impl Scan {
         memory(self.columns.iter().map(of).sum())
     }
 
+    /// The cells of a column of numbers.
+    fn cells(
+        &self,
+        column: &Column,
+        name: &str,
+        kind: ColumnKind,
+        format: &NumberFormat,
+        numbers: Result<Vec<(f64, usize)>, String>,
+    ) -> Result<States, ScanError> {
+        let refuse = |value: String| {
+            let kind = if kind == ColumnKind::Integer { "of whole numbers" } else { "of numbers" };
+            ScanError::NotOfKind { column: name.to_owned(), kind, value }
+        };
+        numbers.map_err(refuse)?;
+        let all = column.all_numbers(format);
+        let decimals = match kind {
+            ColumnKind::Integer => {
+                if let Some(other) = all.iter().find(|x| x.fract() != 0.0) {
+                    return Err(refuse(format.write(*other)));
+                }
+                Some(0)
+            }
+            _ => decimals_of(&all),
+        };
+        let cells = Cells::new(&all, decimals, cells_for(column.observed));
+        cells.map(States::Numbers).ok_or_else(|| ScanError::TooFewNumbers { column: name.to_owned() })
+    }
+
     fn states(
         &self,
         column: &Column,
@@ -500,6 +599,9 @@ impl Scan {
             Some(text) => Err(text.to_string()),
             None => column.numbers(&format),
         };
+        if let Some(&kind) = self.settings.kinds.get(name).filter(|kind| **kind != ColumnKind::Categorical) {
+            return self.cells(column, name, kind, &format, numbers);
+        }
         match numbers {
             Ok(numbers) if !numbers.is_empty() => {
                 let of_all = self.settings.all_bins.filter(|&bins| column.overflow || numbers.len() > bins);
@@ -633,10 +735,58 @@ fn say_format(said: &mut Vec<(NumberFormat, Notice)>, format: NumberFormat, colu
     said.push((format, Notice::Formatted { columns: vec![name.to_owned()], example, read_as }));
 }
 
+/// Could points stand between thousands? All that there are stand before three digits, and after one to three that begin with none.
+fn say_thousands(said: &mut Option<Notice>, column: &Column, name: &str) {
+    let grouped = |text: &str| {
+        let (whole, rest) = text.split_once('.')?;
+        let whole = whole.trim_start_matches('-');
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        Some(
+            (1..=3).contains(&whole.len())
+                && !whole.starts_with('0')
+                && digits(whole)
+                && rest.len() == 3
+                && digits(rest),
+        )
+    };
+    let counted = column.counted();
+    let mut with_points = counted.iter().filter_map(|(text, _)| Some((text, grouped(text)?))).peekable();
+    let Some(example) = with_points.peek().map(|(text, _)| (**text).to_owned()) else { return };
+    if column.overflow || !with_points.all(|(_, grouped)| grouped) {
+        return;
+    }
+    match said {
+        Some(Notice::MaybeThousands { columns, .. }) => columns.push(name.to_owned()),
+        _ => {
+            let read_as = example.parse::<f64>().unwrap_or_default().to_string();
+            *said = Some(Notice::MaybeThousands { columns: vec![name.to_owned()], example, read_as });
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::data::{Encoded, Encoder};
+
+    #[test]
+    fn points_that_may_stand_between_thousands_are_told() {
+        let comma = ScanSettings { decimal: Decimal::LikelyComma, ..ScanSettings::default() };
+        let told = |cells: &[&str], settings: &ScanSettings| {
+            let (_, notices) = scan(cells, settings.clone()).unwrap();
+            notices.into_iter().find(|notice| matches!(notice, Notice::MaybeThousands { .. }))
+        };
+        let expected = Notice::MaybeThousands {
+            columns: vec!["c".into()],
+            example: "12.345".into(),
+            read_as: "12.345".into(),
+        };
+        assert_eq!(told(&["549.280", "12.345", "7"], &comma), Some(expected));
+        for other in [&["549.28", "12.345"][..], &["0.280", "12.345"], &["7", "8"], &["1549.280", "1.200"]] {
+            assert_eq!(told(other, &comma), None, "{other:?}");
+        }
+        assert_eq!(told(&["549.280", "12.345"], &ScanSettings::default()), None);
+    }
 
     fn scan(cells: &[&str], settings: ScanSettings) -> Result<(Schema, Vec<Notice>), ScanError> {
         let mut scan = Scan::new(1, settings);

@@ -1,6 +1,7 @@
 //! Variables and their states: what a column can hold, and how its cells become codes and labels again.
 
-use super::NumberFormat;
+use super::cells::Bounds;
+use super::{Cells, NumberFormat};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -51,6 +52,8 @@ pub enum States {
     Others(Vec<String>),
     /// Intervals of numbers: a number is in bin i when i of the edges are not above it.
     Bins(Vec<f64>),
+    /// Numbers in cells, with a distribution inside each.
+    Numbers(Cells),
 }
 
 impl States {
@@ -63,6 +66,7 @@ impl States {
             States::Texts(values) => values.len(),
             States::Others(values) => values.len() + 1,
             States::Bins(edges) => edges.len() + 1,
+            States::Numbers(cells) => cells.len(),
         }
     }
 
@@ -116,11 +120,15 @@ struct ColumnInFile {
     quantiles: Vec<f64>,
 }
 
-/// What the values of a column are. So far all of them are labels.
+/// What the values of a column are.
 fn kind_of(states: &States) -> &'static str {
     match states {
         States::Booleans(_) => "boolean",
-        _ => "categorical",
+        States::Numbers(cells) if cells.decimals() == Some(0) => "integer",
+        States::Numbers(_) => "real",
+        States::Integers(_) | States::Reals(_) | States::Texts(_) | States::Others(_) | States::Bins(_) => {
+            "categorical"
+        }
     }
 }
 
@@ -188,6 +196,23 @@ impl Variable {
                     (Some(below), Some(above)) => format!("[{below}{between}{above})"),
                 }
             }
+            States::Numbers(cells) => self.label_of_cell(cells, state),
+        }
+    }
+
+    /// An atom as it is; of numbers on a grid the first and the last of the cell, of others where it begins and ends.
+    fn label_of_cell(&self, cells: &Cells, state: usize) -> String {
+        let write = |number: f64| self.format.write(number);
+        let between = if self.format.has_decimal_comma() { "; " } else { ", " };
+        match (cells.bounds(state), cells.decimals()) {
+            (Bounds::Atom(number), _) => write(number),
+            (Bounds::Below(high), None) => format!("< {}", write(high)),
+            (Bounds::From(low), None) => format!(">= {}", write(low)),
+            (Bounds::Between(low, high), None) => format!("[{}{between}{})", write(low), write(high)),
+            (Bounds::Below(high), Some(_)) => format!("<= {}", write(high)),
+            (Bounds::From(low), Some(_)) => format!(">= {}", write(low)),
+            (Bounds::Between(low, high), Some(_)) if low == high => write(low),
+            (Bounds::Between(low, high), Some(_)) => format!("{}..{}", write(low), write(high)),
         }
     }
 
@@ -197,7 +222,13 @@ impl Variable {
     /// # Panics
     /// When there is no such state.
     pub fn cell(&self, state: usize) -> String {
-        let States::Bins(edges) = &self.states else { return self.label(state) };
+        let edges = match &self.states {
+            States::Bins(edges) => edges,
+            States::Numbers(cells) if state < cells.len() => {
+                return self.format.write(cells.draw(state, 0.5));
+            }
+            _ => return self.label(state),
+        };
         let number = match (state.checked_sub(1).and_then(|below| edges.get(below)), edges.get(state)) {
             (Some(below), Some(above)) => {
                 let middle = below + (above - below) / 2.0;
@@ -267,6 +298,12 @@ impl Schema {
         self.variables.iter().map(Variable::len).collect()
     }
 
+    /// The places of columns whose numbers are more than labels.
+    pub fn numeric(&self) -> Vec<usize> {
+        let is_numeric = |place: &usize| matches!(self.variables[*place].states, States::Numbers(_));
+        (0..self.variables.len()).filter(is_numeric).collect()
+    }
+
     /// The place of a variable.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.variables.iter().position(|variable| variable.name == name)
@@ -283,6 +320,7 @@ impl Schema {
                 States::Integers(values) => values.windows(2).all(|w| w[0] < w[1]),
                 States::Reals(values) | States::Bins(values) => rising(values),
                 States::Texts(values) | States::Others(values) => values.windows(2).all(|w| w[0] < w[1]),
+                States::Numbers(cells) => cells.check(),
             };
             if !ordered {
                 return Err(format!("the states of variable {:?} are not in order", variable.name));
@@ -390,6 +428,8 @@ enum Lookup<'a> {
     Others(HashMap<&'a str, u16>, u16),
     /// Edges, and bins by their names.
     Bins(&'a [f64], HashMap<String, u16>),
+    /// The same of cells.
+    Cells(&'a Cells, HashMap<String, u16>),
 }
 
 /// What a cell is to a model.
@@ -426,8 +466,22 @@ impl<'a> Encoder<'a> {
                 let name = |state: usize| (variable.label(state), state as u16);
                 Lookup::Bins(edges, (0..variable.states.len()).map(name).collect())
             }
+            States::Numbers(cells) => {
+                let name = |state: usize| (variable.label(state), state as u16);
+                Lookup::Cells(cells, (0..variable.states.len()).map(name).collect())
+            }
         };
         Self { variables: schema.variables.iter().map(lookup).collect(), schema }
+    }
+
+    /// The number that a cell of this variable is, where numbers are more to it than labels.
+    ///
+    /// # Panics
+    /// When there is no such variable.
+    pub fn number(&self, variable: usize, cell: Cell<'_>) -> Option<f64> {
+        let Lookup::Cells(cells, _) = &self.variables[variable] else { return None };
+        let number = number_of(&self.schema.variables[variable].format, cell)?;
+        Some(cells.round(number)).filter(|x| x.is_finite())
     }
 
     /// The code of a missing cell of this variable, where it is a state.
@@ -448,14 +502,7 @@ impl<'a> Encoder<'a> {
             typed => typed,
         };
         let format = &self.schema.variables[variable].format;
-        let number = || match cell {
-            Cell::Missing => None,
-            // Whoever asks may write a plain number all the same.
-            Cell::Field(text) | Cell::Text(text) => format.parse_cell(text),
-            Cell::Integer(value) => Some(value as f64),
-            Cell::Real(value) => Some(value),
-            Cell::Boolean(value) => Some(f64::from(u8::from(value))),
-        };
+        let number = || number_of(format, cell);
         let exact = || match cell {
             Cell::Field(text) | Cell::Text(text) => match text.parse::<i128>() {
                 Ok(whole) => same_number(whole),
@@ -481,12 +528,14 @@ impl<'a> Encoder<'a> {
                 .and_then(|x| values.binary_search_by(|value| value.total_cmp(&(x + 0.0))).ok())
                 .map(|i| i as u16),
             (Lookup::Bins(edges, names), _) => {
-                let name = || match cell {
-                    Cell::Field(text) | Cell::Text(text) => names.get(text).copied(),
-                    _ => None,
-                };
-                number().map(|x| edges.partition_point(|&edge| edge <= x) as u16).or_else(name)
+                let code = number().map(|x| edges.partition_point(|&edge| edge <= x) as u16);
+                code.or_else(|| by_name(names, cell))
             }
+            (Lookup::Cells(cells, names), _) => match number() {
+                Some(x) if x.is_finite() => Some(cells.state(x) as u16),
+                Some(_) => None,
+                None => by_name(names, cell),
+            },
             (Lookup::Texts(codes), Cell::Field(text) | Cell::Text(text)) => codes.get(text).copied(),
             // Nothing is nothing, not something else.
             (Lookup::Others(..), Cell::Field("")) => None,
@@ -508,6 +557,26 @@ impl<'a> Encoder<'a> {
             (None, Cell::Field("")) => Encoded::Unobserved,
             (None, _) => Encoded::Unknown,
         }
+    }
+}
+
+/// A cell as a number.
+fn number_of(format: &NumberFormat, cell: Cell<'_>) -> Option<f64> {
+    match cell {
+        Cell::Missing => None,
+        // Whoever asks may write a plain number all the same.
+        Cell::Field(text) | Cell::Text(text) => format.parse_cell(text.trim()),
+        Cell::Integer(value) => Some(value as f64),
+        Cell::Real(value) => Some(value),
+        Cell::Boolean(value) => Some(f64::from(u8::from(value))),
+    }
+}
+
+/// The state that has the name that a cell is.
+fn by_name(names: &HashMap<String, u16>, cell: Cell<'_>) -> Option<u16> {
+    match cell {
+        Cell::Field(text) | Cell::Text(text) => names.get(text).copied(),
+        _ => None,
     }
 }
 

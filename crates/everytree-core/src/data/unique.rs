@@ -36,6 +36,18 @@ impl Unique {
         if total > 0.0 && total < rows { rows / total } else { 1.0 }
     }
 
+    /// Adds to what is evaluated what is known of every row of the original table beside its codes; of equal ones the mean, so that
+    /// means over all rows are what they are row by row.
+    pub fn add_log_shares(&mut self, of_row: impl Fn(usize) -> f64) {
+        self.log_shares.resize(self.table.rows(), 0.0);
+        for row in 0..self.rows() {
+            let place = self.of_row[row] as usize;
+            if self.weights[place] > 0.0 {
+                self.log_shares[place] += of_row(row) * self.weight(row) / self.weights[place];
+            }
+        }
+    }
+
     /// What all rows weigh together.
     pub fn total(&self) -> f64 {
         match self.row_weights.is_empty() {
@@ -48,6 +60,19 @@ impl Unique {
 #[cfg(test)]
 mod tests {
     use crate::data::Table;
+
+    #[test]
+    fn what_is_added_to_rows_keeps_its_mean() {
+        let mut table = Table::new(&[3]);
+        [0u16, 0, 1, 2, 0].iter().for_each(|&state| table.push(&[state]));
+        let weights = [2.0, 3.0, 1.0, 1.0, 0.5];
+        let of_row = |row: usize| -(row as f64) - 0.25;
+        let mut unique = table.unique_weighted(&weights);
+        unique.add_log_shares(of_row);
+        let sum: f64 = unique.weights.iter().zip(&unique.log_shares).map(|(weight, log)| weight * log).sum();
+        let expected: f64 = weights.iter().enumerate().map(|(row, weight)| weight * of_row(row)).sum();
+        assert!((sum - expected).abs() < 1e-12);
+    }
 
     #[test]
     fn weights_below_one_are_of_rows_and_larger_ones_are_counts() {

@@ -49,6 +49,10 @@ fn largest_page(file: &mut BufReader<&File>, end: u64, column: &ColumnChunkMetaD
     let first = u64::try_from(first).map_err(|_| outside())?;
     let last = u64::try_from(length).ok().and_then(|length| first.checked_add(length));
     let last = last.filter(|&last| last <= end).ok_or_else(outside)?;
+    if column.num_values() == 0 {
+        // Without rows there need not be a page.
+        return Ok(0);
+    }
     let mut largest = 0;
     let mut place = first;
     while place < last {

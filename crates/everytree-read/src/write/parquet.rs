@@ -2,9 +2,10 @@
 
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
-use everytree_core::data::{Dataset, Schema, States, Variable};
+use everytree_core::data::{Cells, Dataset, Schema, States, Variable};
 use parquet::arrow::ArrowWriter;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows of a row group.
@@ -63,8 +64,12 @@ impl<'a> ParquetWriter<'a> {
             let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(self.rows + 1..=last));
             self.rows = last;
             let ids = std::iter::repeat_n(numbers, self.ids);
-            let columns: Vec<ArrayRef> =
-                ids.chain(variables.map(|(v, variable)| column(variable, &codes(v)))).collect();
+            let columns: Vec<ArrayRef> = ids
+                .chain(variables.map(|(v, variable)| match &variable.states {
+                    States::Numbers(cells) => numbers_of(data, rows.clone(), v, cells),
+                    _ => column(variable, &codes(v)),
+                }))
+                .collect();
             let batch = RecordBatch::try_new(Arc::clone(&self.arrow), columns).map_err(io::Error::other)?;
             self.writer.write(&batch).map_err(io::Error::other)?;
             // What is written is not held until there is enough for a larger group.
@@ -139,7 +144,22 @@ fn kind(states: &States) -> DataType {
         States::Booleans(_) => DataType::Boolean,
         States::Integers(_) => DataType::Int64,
         States::Reals(_) => DataType::Float64,
+        States::Numbers(cells) if cells.decimals() == Some(0) => DataType::Int64,
+        States::Numbers(_) => DataType::Float64,
         States::Texts(_) | States::Others(_) | States::Bins(_) => DataType::Utf8,
+    }
+}
+
+/// The numbers of some rows; where nothing but the cell is known, the number in its middle.
+fn numbers_of(data: &Dataset, rows: Range<usize>, column: usize, cells: &Cells) -> ArrayRef {
+    let number = |row: usize| {
+        let state = data.table().get(row, column);
+        let there = state < cells.len() && !data.missing().of(row).contains(&column);
+        there.then(|| data.number(row, column).unwrap_or_else(|| cells.draw(state, 0.5)))
+    };
+    match cells.decimals() {
+        Some(0) => Arc::new(rows.map(|row| number(row).map(|x| x as i64)).collect::<Int64Array>()),
+        _ => Arc::new(rows.map(number).collect::<Float64Array>()),
     }
 }
 
@@ -157,7 +177,7 @@ fn column(variable: &Variable, codes: &[usize]) -> ArrayRef {
         States::Reals(values) => {
             Arc::new(codes.map(|code| values.get(code).copied()).collect::<Float64Array>())
         }
-        States::Texts(_) | States::Others(_) | States::Bins(_) => {
+        States::Texts(_) | States::Others(_) | States::Bins(_) | States::Numbers(_) => {
             let labels = variable.labels();
             let seen = variable.states.len();
             let label = |code: usize| labels[..seen].get(code).map(String::as_str);

@@ -1,6 +1,7 @@
 //! Datasets as delimited text with a header.
 
 use everytree_core::data::{Dataset, Schema};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Writes names and labels with a delimiter between them; missing cells are empty.
@@ -52,15 +53,19 @@ impl<'a> TextWriter<'a> {
         }
         for row in 0..data.rows() {
             let missing = data.missing().of(row);
-            let cell = |column: usize| match missing.contains(&column) {
-                true => "",
+            let cell = |column: usize| match (missing.contains(&column), data.number(row, column)) {
+                (true, _) => Cow::Borrowed(""),
+                (_, Some(number)) => data.schema().variables[column].format.write(number).into(),
                 // The state for missing cells has an empty label.
-                false => &self.labels[column][data.table().get(row, column)],
+                _ => Cow::Borrowed(&self.labels[column][data.table().get(row, column)][..]),
             };
             self.rows += 1;
             let number = if self.ids > 0 { self.rows.to_string() } else { String::new() };
-            let cells = std::iter::repeat_n(number.as_str(), self.ids).chain((0..data.columns()).map(cell));
-            self.writer.write_record(cells).map_err(io_error)?;
+            let numbers = std::iter::repeat_n(Cow::Borrowed(number.as_str()), self.ids);
+            let cells = numbers.chain((0..data.columns()).map(cell));
+            self.writer
+                .write_record(cells.collect::<Vec<_>>().iter().map(|cell| cell.as_bytes()))
+                .map_err(io_error)?;
         }
         self.writer.flush()
     }

@@ -13,13 +13,15 @@ use tempfile::NamedTempFile;
 
 const PREFIX: &str = ".everytree-";
 const SUFFIX: &str = ".part";
+/// Letters and digits between the two.
+const CHANCE: usize = 6;
 /// Files that are made before it is given up.
 const TRIES: usize = 16;
 
 /// A temporary file to write to, locked.
 pub(super) fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(PREFIX).suffix(SUFFIX);
+    builder.prefix(PREFIX).suffix(SUFFIX).rand_bytes(CHANCE);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -50,7 +52,11 @@ fn remove_now(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let ours = name.to_str().is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX));
+        // What somebody else has named so is not ours.
+        let chance = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
+        let is_chance =
+            |text: &str| text.len() == CHANCE && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let ours = chance.is_some_and(is_chance);
         // Not a link, nor anything that cannot be opened without waiting.
         if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
             continue;
@@ -72,15 +78,16 @@ mod tests {
     fn what_nobody_writes_to_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let place = |name: &str| folder.path().join(name);
-        for name in [".everytree-abc.part", "other.part", ".everytree-abc"] {
+        for name in [".everytree-abc123.part", ".everytree-notes.part", "other.part", ".everytree-abc123"] {
             fs::write(place(name), b"half").unwrap();
         }
         let writing = new_file(folder.path()).unwrap();
         remove_now(folder.path());
         assert!(writing.path().exists());
-        assert!(!place(".everytree-abc.part").exists());
-        assert!(place("other.part").exists() && place(".everytree-abc").exists());
+        assert!(!place(".everytree-abc123.part").exists());
+        let others = ["other.part", ".everytree-notes.part", ".everytree-abc123"];
+        assert!(others.into_iter().all(|name| place(name).exists()));
         drop(writing);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
     }
 }
