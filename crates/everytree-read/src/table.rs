@@ -439,7 +439,7 @@ pub fn read_dataset<'a>(
     let facts = for_each_row(source, schema, read, rules, &mut |row| {
         // Room doubles when it is used up.
         if table.rows().is_power_of_two() {
-            let of_row = row.codes.len() * size_of::<u16>() + size_of_val(row.numbers);
+            let of_row = size_of_val(row.codes) + size_of_val(row.numbers);
             memory::check("the rows of this table", 3 * (table.rows() * of_row) as u64)?;
         }
         numbers.extend_from_slice(row.numbers);
