@@ -14,7 +14,7 @@ use everytree::{
     Compare as Comparing, CompareObserver, ComparedFamily, Comparison, ErrorCode, HowEnded, LeftOut, Model,
     Spelling, count, plural, spelled,
 };
-use everytree::{WIDEST, in_shell};
+use everytree::{column_width, in_shell};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
@@ -246,9 +246,8 @@ fn print(out: &mut dyn Write, comparison: &Comparison) -> Result<()> {
     let lines = &comparison.families;
     let rows: Vec<Vec<String>> = lines.iter().map(cells).collect();
     let heads: Vec<String> = HEADS.iter().map(|head| (*head).to_owned()).collect();
-    let width = |column: usize| {
-        rows.iter().chain([&heads]).map(|row| row[column].chars().count()).max().unwrap_or(0).min(WIDEST)
-    };
+    let width =
+        |column: usize| column_width(rows.iter().chain([&heads]).map(|row| row[column].chars().count()));
     for row in std::iter::once(&heads).chain(&rows) {
         let cells: Vec<String> = row
             .iter()

@@ -1,7 +1,7 @@
 //! Families by the names of the registry.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use everytree::WIDEST;
+use everytree::column_width;
 use everytree_core::model::{ALL_ROWS, Family, HowMany, Optimiser, Trees};
 use std::ffi::OsStr;
 
@@ -85,7 +85,7 @@ pub fn defaults() -> String {
     for row in &table {
         let mut line = String::from(" ");
         for (place, cell) in row.iter().enumerate() {
-            let width = table.iter().map(|row| row[place].chars().count()).max().unwrap_or(0).min(WIDEST);
+            let width = column_width(table.iter().map(|row| row[place].chars().count()));
             line += &format!(" {cell:<width$}");
         }
         lines += line.trim_end();

@@ -4,7 +4,7 @@ use crate::Outcome;
 use crate::members;
 use anyhow::Result;
 use clap::Args;
-use everytree::{Edge, Model, Schema, Variable, WIDEST, Work, count, plural, yes_or_no};
+use everytree::{Edge, Model, Schema, Variable, Work, column_width, count, plural, yes_or_no};
 use everytree_core::blocks::Block;
 use everytree_core::file::Provenance;
 use everytree_core::model::{
@@ -252,8 +252,8 @@ fn what(tables: bool) -> &'static str {
 
 /// A table of edges, with bars, and the tables behind them.
 pub fn print_edges(out: &mut dyn Write, edges: &[Edge], tables: Option<&Explained>) -> Result<()> {
-    let width = edges.iter().map(|edge| edge.from.chars().count()).max().unwrap_or(0).min(WIDEST);
-    let other = edges.iter().map(|edge| edge.to.chars().count()).max().unwrap_or(0).min(WIDEST);
+    let width = column_width(edges.iter().map(|edge| edge.from.chars().count()));
+    let other = column_width(edges.iter().map(|edge| edge.to.chars().count()));
     // A tree that is there alone has no weights to speak of.
     let weighted = edges.iter().any(|edge| edge.weight != 1.0);
     for edge in edges {
@@ -270,14 +270,16 @@ pub fn print_edges(out: &mut dyn Write, edges: &[Edge], tables: Option<&Explaine
         let Some(tables) = tables else { continue };
         let (given, of) = (&tables.labels[edge.ends.0], &tables.labels[edge.ends.1]);
         let shown = |label: &str| if label.is_empty() { "(missing)".to_owned() } else { label.to_owned() };
-        let first = given.iter().map(|label| shown(label).chars().count()).max().unwrap_or(0).min(WIDEST);
+        let first = column_width(given.iter().map(|label| shown(label).chars().count()));
         let heads: Vec<String> = of.iter().map(|label| format!("{:>6}", shown(label))).collect();
         writeln!(out, "      {:first$}  {}", "", heads.join("  "))?;
         for (label, line) in given.iter().zip(tables.table(edge)) {
             let cells: Vec<String> = line
                 .iter()
                 .zip(&heads)
-                .map(|(p, head)| format!("{p:>width$.4}", width = head.chars().count().min(WIDEST)))
+                .map(|(p, head)| {
+                    format!("{p:>width$.4}", width = column_width([head.chars().count()].into_iter()))
+                })
                 .collect();
             writeln!(out, "      {:<first$}  {}", shown(label), cells.join("  "))?;
         }
@@ -398,7 +400,7 @@ fn variables(out: &mut dyn Write, schema: &Schema) -> Result<()> {
         all => format!("{}, … ({})", names[..NAMES - 1].join(", "), plural(all, "column")),
     };
     let shown = &groups[..groups.len().min(MOST)];
-    let width = shown.iter().map(|(_, names)| named(names).chars().count()).max().unwrap_or(0).min(WIDEST);
+    let width = column_width(shown.iter().map(|(_, names)| named(names).chars().count()));
     for (states, names) in shown {
         writeln!(out, "  {:<width$}  {states}", named(names))?;
     }

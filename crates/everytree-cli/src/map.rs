@@ -6,7 +6,7 @@ use crate::interrupt::Interrupts;
 use crate::progress::bar;
 use anyhow::Result;
 use clap::Args;
-use everytree::WIDEST;
+use everytree::column_width;
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
@@ -71,13 +71,7 @@ impl Map {
             out.flush()?;
             return Ok(outcome());
         }
-        let width = schema
-            .variables
-            .iter()
-            .map(|variable| variable.name.chars().count())
-            .max()
-            .unwrap_or(0)
-            .min(WIDEST);
+        let width = column_width(schema.variables.iter().map(|variable| variable.name.chars().count()));
         for (place, row) in found.iter().enumerate() {
             let how = if row.proven { "proven" } else { "the best found, not proven" };
             writeln!(out, "{}. log-probability {:.4} ({how})", place + 1, row.log_p)?;

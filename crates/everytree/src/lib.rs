@@ -90,7 +90,7 @@ pub use sample::Sample;
 pub use score::{Score, Scoring, Streamed, Unknown};
 pub use spelling::{Spelling, in_shell, spelled};
 #[doc(hidden)]
-pub use words::{WIDEST, count, plural, say};
+pub use words::{column_width, count, plural, say};
 
 // The layers below, for the types that signatures name.
 pub use {everytree_core, everytree_read};

@@ -4,7 +4,7 @@ use crate::edges::{TreeEdge, names, tree_edges};
 use crate::evidence::{Evidence, column, state_of, with_evidence};
 use crate::input::Input;
 use crate::model::AnswerEffort;
-use crate::words::{WIDEST, count, plural};
+use crate::words::{column_width, count, plural};
 use crate::{Error, Model, Result};
 use everytree_core::data::{Schema, States};
 use everytree_core::infer::{Estimate, Method, Posterior};
@@ -509,12 +509,11 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.values.chunk_by(|one, next| one.variable == next.variable);
         let lines: Vec<Shown> = columns.flat_map(|values| shown(values, f.alternate())).collect();
-        let width = lines.iter().map(|line| line.variable.chars().count()).max().unwrap_or(0).min(WIDEST);
-        let values = lines.iter().map(|line| line.value.chars().count()).max().unwrap_or(0).min(WIDEST);
+        let width = column_width(lines.iter().map(|line| line.variable.chars().count()));
+        let values = column_width(lines.iter().map(|line| line.value.chars().count()));
         // Errors that round to nothing are nothing.
         let error = |error: f64| if error < 0.00005 { String::new() } else { format!("  ± {error:.4}") };
-        let errors =
-            lines.iter().map(|line| error(line.error).chars().count()).max().unwrap_or(0).min(WIDEST);
+        let errors = column_width(lines.iter().map(|line| error(line.error).chars().count()));
         if self.matching.is_some() {
             let heads = format!("{:width$}  {:values$}  {:>6}{:errors$}  {:>6}", "", "", "model", "", "data");
             writeln!(f, "{heads}")?;

@@ -2,9 +2,17 @@
 
 use everytree_core::data::scan::Notice;
 
-/// No column of a table that is printed is filled up to more than this: there are names and labels of 65,536 bytes.
-#[doc(hidden)]
-pub const WIDEST: usize = 200;
+/// How wide a column of a table is printed whose cells have so many letters: as wide as the longest, within bounds, because there
+/// are names and labels of 65,536 bytes.
+///
+/// ```
+/// assert_eq!(everytree::column_width([3, 7, 2].into_iter()), 7);
+/// assert_eq!(everytree::column_width([3, 65_536].into_iter()), 200);
+/// ```
+pub fn column_width(letters: impl Iterator<Item = usize>) -> usize {
+    const WIDEST: usize = 200;
+    letters.max().unwrap_or(0).min(WIDEST)
+}
 
 /// A notice in words.
 ///
