@@ -89,7 +89,7 @@ pub enum Problem {
     },
     /// A zero byte.
     #[error(
-        "line {line}, column {column}: there is a NUL byte; is this UTF-16, or not a text file? (from a pipe all tables are text: write others to a file first)"
+        "line {line}, column {column}: there is a NUL byte; is this UTF-16, or not a text file?"
     )]
     Nul {
         /// Its line.
