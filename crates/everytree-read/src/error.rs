@@ -88,9 +88,7 @@ pub enum Problem {
         text: String,
     },
     /// A zero byte.
-    #[error(
-        "line {line}, column {column}: there is a NUL byte; is this UTF-16, or not a text file?"
-    )]
+    #[error("line {line}, column {column}: there is a NUL byte; is this UTF-16, or not a text file?")]
     Nul {
         /// Its line.
         line: u64,
