@@ -8,7 +8,7 @@ const KEPT_LIST: libc::c_int = 1 << 25;
 const KEPT: libc::c_int = 1 << 28;
 
 /// Learning frees and makes lists of a few megabytes with every epoch. Given back, each of their pages is cleared by the system when
-/// it is touched again: that took an eighth of the time.
+/// it is touched again.
 pub fn keep_lists() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: mallopt sets two thresholds of the allocator, under its own lock, and takes any numbers.
